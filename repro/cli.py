@@ -187,16 +187,18 @@ def data_prepare(
 
     Example: repro data prepare ntu
     """
-    if name in manifest.names() and name not in PREPARED.split(" | "):
+    prepared = PREPARED.split(" | ")
+    if name in manifest.names() and name not in prepared:
         raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
-    choose("dataset", name, PREPARED.split(" | "))
+    choose("dataset", name, prepared)
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
-    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
-    if (pipeline if other == "pipeline" else size) is not None:
-        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
+    if name == "ntu" and size is not None:
+        raise ValueError("ntu has no option --size; its options are --pipeline")
+    if name != "ntu" and pipeline is not None:
+        raise ValueError(f"{name} has no option --pipeline; its options are --size")
     Store(manifest.runs_root()).require_writable()
     if name == "ntu":
         from repro.skeleton import ntu

@@ -41,7 +41,7 @@ from repro.run.tensorboard import followed
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
+AS_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
 
 
 def nothing(*about: Any) -> Any:
@@ -111,32 +111,31 @@ class Study:
         return changes
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
-        """What `fit` trains for a cell, one after the other, as it begins."""
+        """The learners of a cell, one after the other, before their first steps."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
-        What is trained stands in `named`, whatever field of the recipe names it. Of equal changes, version and seed the
-        one that finished last. A measure goes before a field of its name.
+        What is trained stands in `named`, whatever field of the recipe names it. Of cells that are equal in data set,
+        preset, version, changes and seed, the one that finished last counts. A measure goes before a field of its name.
 
         Raises:
             ValueError: if there is no such recipe or preset; the message names the cell.
         """
-        known, recipes = [], []
+        known = []
         for cell in cells[cells["study"] == self.name].to_dict("records"):
-            recipes.append(recipe := self._stored_recipe(cell))
+            recipe = self._stored_recipe(cell)
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
             if changes is None:  # the first edition does not say
                 changes = self.changes(recipe, cell["preset"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
-            known.append(cell | json.loads(cell["metrics"]))
-        columns = [*cells, "finished", "named", *(name for cell in known for name in cell)]
+            known.append((recipe, cell | json.loads(cell["metrics"])))
+        columns = [*cells, "finished", "named", *(name for _, values in known for name in values)]
         columns = [name for name in dict.fromkeys(columns) if name not in ("recipe", "metrics")]
         fields = [name for name in self.fields if name not in columns]
-        rows = [cell | {name: getattr(recipe, name) for name in fields}
-                for cell, recipe in zip(known, recipes, strict=True)]
+        rows = [values | {name: getattr(recipe, name) for name in fields} for recipe, values in known]
         objects = DataFrame(rows, columns=[*columns, *fields], dtype=object)
         tidy = DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in fields and column.isna().any() else column.infer_objects()
@@ -214,17 +213,17 @@ class Table:
         title: one line.
         place: where in the paper.
         study: how its cells are trained and measured.
-        rows: each a product of fields of the study's recipe, the naming field among them. A value holds for the whole
-            row, a tuple of values is swept, `AS_PRESET` may be, and a function of preset and data set gives any of
-            these. A key that is no field of the recipe is a column that says what the row is called. Where methods
-            are asked for, a row of one other method is left out, and one that sweeps methods takes them.
+        rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
+            other value holds for the whole row, `AS_PRESET` leaves it to the preset; a function of preset and data set
+            gives one of these. A key that is no field of the recipe is a column that says what the row is called.
+            Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
-        settings: of a data set, bundles of fields that make a table each, as those that the paper prints: they are no
-            departures. The first that a cell has counts, of the fields that its method uses.
+        settings: of a data set, bundles of fields for which the paper prints a table each. A cell that has the fields
+            of a bundle, as far as its method uses them, does not depart in these; of several bundles the first counts.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
         after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
@@ -314,8 +313,8 @@ class Table:
     ) -> Rows:
         """What the table trains: (name, value, source) of the fields that a recipe of it uses, or of `every` field.
 
-        The recipe is the first of those that use most of what is asked for, and then most fields. Arguments as for
-        `run_table`, but the data set is by default the first that does not come with the package.
+        The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
+        Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
@@ -513,7 +512,7 @@ class _Row(NamedTuple):
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
-    """Raise TypeError unless there is such a parameter, naming those there are, and the closest or tables with it."""
+    """Raise TypeError unless there is such a parameter; it names those there are, and tables with it or the closest."""
     if name not in allowed:
         others = [other for other, table in _tables().items() if name in table.study.fields]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
@@ -642,25 +641,25 @@ def resolved(preset: str, dataset: str) -> str:
 
 
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
-    """By table, those of stored cells of all studies that depart from it in nothing, or from no other table in less.
+    """Stored cells of all studies by table: each where it departs in the fewest fields, which may be several tables.
 
-    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
-    was run.
+    Where the cells of a table on a data set, under a preset, are only some of those that another table has there, the
+    other one was run, and this one has none of them.
     """
-    tidy = {study.name: study.tidy(cells) for study in {table.study.name: table.study for table in tables}.values()}
+    tidy = {name: study.tidy(cells) for name, study in {table.study.name: table.study for table in tables}.items()}
     selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
     departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
     fewest = departing.groupby(level=0).min()
     nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
     places = ["dataset", "preset"]
     keys = {name: rows.groupby(places)["key"].agg(set).to_dict() for name, rows in nearest.items()}
-    for name, rows in nearest.items():
-        of_others = [
-            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
-        ]
-        own = [place not in of_others for place in rows[places].itertuples(index=False, name=None)]
-        nearest[name] = rows.loc[own].reset_index(drop=True)
-    return nearest
+
+    def of_another(name: str, place: tuple[str, str]) -> bool:
+        return any(keys[name][place] < others.get(place, set()) for others in keys.values())
+
+    own = {name: [not of_another(name, place) for place in rows[places].itertuples(index=False, name=None)]
+           for name, rows in nearest.items()}
+    return {name: rows.loc[own[name]].reset_index(drop=True) for name, rows in nearest.items()}
 
 
 def require_one_recipe(cells: DataFrame, study: Study) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 
@@ -12,7 +12,8 @@ def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
     if not early:
         yield from items
         return
-    source, end = iter(items), object()
+    source = iter(items)
+    end: Any = object()
     with ThreadPoolExecutor(1) as worker:
         coming = worker.submit(next, source, end)
         while (item := coming.result()) is not end:

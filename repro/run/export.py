@@ -46,7 +46,7 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read."""
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS; those of the latter may be given as `finished`."""
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
