@@ -19,7 +19,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -383,8 +383,9 @@ class Table:
         """Those of finished cells (of `Study.tidy`) that are of the table's methods and data sets, in its rows' order.
 
         Returns:
-            With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
-            the bundle of `settings` that they are, which are then no departures; and what that row is called.
+            The cells, each with what it is beside the row that it departs from least: `departures`, by name and value,
+            but for fields that the row sweeps; `setting`, the bundle of `settings` that it has, in whose fields it does
+            not depart; and what the row is called.
         """
         rows_for = functools.cache(self._rows_for)
         nearest = []
@@ -523,6 +524,11 @@ def _tables() -> dict[str, Table]:
     return importlib.import_module("repro.papers").tables()  # above this module: found when they are asked for
 
 
+def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
+    """The studies of tables, by default of all there are, by name."""
+    return {table.study.name: table.study for table in (_tables().values() if tables is None else tables)}
+
+
 def find(name: str) -> Table:
     """A table by name, of whichever paper; ValueError names those there are."""
     return _tables()[choose("table", name, _tables())]
@@ -572,7 +578,7 @@ def run_table(
     """
     table = find(name)
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    where, store = devices.resolve(device), Store(manifest.runs_root())
+    where, store = devices.resolve(device), Store()
     pool = pool_of(engine, workers, cells, where)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
@@ -596,7 +602,7 @@ def plan_table(
     table = find(name)
     cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
     pool = pool_of(engine, workers, cells, where)
-    return plan(cells, table.study.untrained, Store(manifest.runs_root()), where, pool)
+    return plan(cells, table.study.untrained, Store(), where, pool)
 
 
 def finished() -> DataFrame:
@@ -610,8 +616,8 @@ def finished() -> DataFrame:
 
 def by_study() -> dict[str, DataFrame]:
     """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    cells, studies = everything(), {table.study.name: table.study for table in _tables().values()}
-    return {name: study.tidy(cells) for name, study in studies.items()}
+    cells = everything()
+    return {name: study.tidy(cells) for name, study in studies().items()}
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -646,7 +652,7 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     Where the cells of a table on a data set, under a preset, are only some of those that another table has there, the
     other one was run, and this one has none of them.
     """
-    tidy = {name: study.tidy(cells) for name, study in {table.study.name: table.study for table in tables}.items()}
+    tidy = {name: study.tidy(cells) for name, study in studies(tables).items()}
     selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
     departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
     fewest = departing.groupby(level=0).min()

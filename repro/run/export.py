@@ -50,7 +50,7 @@ def everything(finished: DataFrame | None = None) -> DataFrame:
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
-    return merged(exported, finished_cells(Store(manifest.runs_root())) if finished is None else finished)
+    return merged(exported, finished_cells(Store()) if finished is None else finished)
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:

@@ -38,10 +38,8 @@ def plan(
     finished = f"{len(unique) - len(runs)} of {len(unique)} cells are finished"
     if not runs:
         return f"{finished}; nothing is left to train."
-    first: dict[str, Cell] = {}
-    for run in runs:
-        first.setdefault(run.cell.recipe.canonical(), run.cell)
-    costs = _measured([*first.values()], learners, store, device, pool)
+    by_recipe = {run.cell.recipe.canonical(): run.cell for run in runs}
+    costs = _measured([*by_recipe.values()], learners, store, device, pool)
     rows = DataFrame([{"cell": run.cell.label} | costs[run.cell.recipe.canonical()] for run in runs])
     rows["minutes_per_cell"] = (rows["seconds"] + rows["seconds_after"]) / 60
     share_left = [1 - trained(run.folder) for run in runs]

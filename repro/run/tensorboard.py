@@ -62,8 +62,9 @@ def _follow(runs: Sequence[Run], folder: Path, stop: threading.Event) -> None:
                 with contextlib.suppress(ValueError, KeyError):  # of a line that is damaged
                     values = parse_json(line)
                     step = values["step"]
-                    for name in [name for name in values if name not in UNDRAWN]:
-                        writer.add_scalar(f"{group}/{name}", values[name], step)
+                    for name, value in values.items():
+                        if name not in UNDRAWN:
+                            writer.add_scalar(f"{group}/{name}", value, step)
             writer.flush()
     for writer, *_ in copies:
         writer.close()
