@@ -481,27 +481,18 @@ class Table:
 
 
 class _Row(NamedTuple):
-    """A row of a table, for finished cells of one method.
-
-    Attributes:
-        number: of the row.
-        called: what it is called, by column.
-        fields: of recipes, a tuple where they are swept.
-        fixed: those of one value that the method uses.
-        settings: of the table, each with those of its fields that the method uses.
-    """
+    """A row of a table, for finished cells of one method."""
 
     number: int
-    called: Fields
-    fields: Fields
-    fixed: Fields
-    settings: list[tuple[Fields, Fields]]
+    called: Fields                         # by column, what the row is called
+    fields: Fields                         # of recipes, a tuple where they are swept
+    fixed: Fields                          # those of one value that the method uses
+    settings: list[tuple[Fields, Fields]]  # of the table, each with those of its fields that the method uses
 
     def place(self, cell: Fields) -> dict[str, Any]:
-        """What `Table.select` says of a cell if it stands in this row, and where.
+        """What `Table.select` says of a cell in this row, and where: cells are sorted by `rank`.
 
-        `distance` tells how far the cell is from the row: in how many fields it departs, and in how many of these from
-        fixed ones; `rank` sorts cells: the row's number, then where in its sweeps.
+        Its `distance` from the row is in how many fields it departs, then how many of these have one value there.
         """
         contrary = {name: cell[name] for name, value in self.fixed.items() if cell[name] != value}
         away = {name: value for name, value in cell["changes"].items() if name not in self.fields} | contrary
