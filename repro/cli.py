@@ -95,7 +95,7 @@ def run(
     choose("table", table, papers.lines())
     fields = _further(context.args)
     choices = fields | {"preset": preset, "seeds": seeds, "device": device, "variant": variant}
-    Store(manifest.runs_root()).require_usable()
+    Store().require_usable()
 
     from repro.run import device as devices
     from repro.table import plan_table, run_table
@@ -170,7 +170,7 @@ def data_import(
     """
     from repro.image.data import describe, take_in
 
-    Store(manifest.runs_root()).require_writable()
+    Store().require_writable()
     print(describe(take_in(name, Path(file))))
 
 
@@ -187,17 +187,19 @@ def data_prepare(
 
     Example: repro data prepare ntu
     """
-    if name in manifest.names() and name not in PREPARED.split(" | "):
+    prepared = PREPARED.split(" | ")
+    if name in manifest.names() and name not in prepared:
         raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
-    choose("dataset", name, PREPARED.split(" | "))
+    choose("dataset", name, prepared)
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
-    own, other = ("pipeline", "size") if name == "ntu" else ("size", "pipeline")
-    if (pipeline if other == "pipeline" else size) is not None:
-        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
-    Store(manifest.runs_root()).require_writable()
+    if name == "ntu" and size is not None:
+        raise ValueError("ntu has no option --size; its options are --pipeline")
+    if name != "ntu" and pipeline is not None:
+        raise ValueError(f"{name} has no option --pipeline; its options are --size")
+    Store().require_writable()
     if name == "ntu":
         from repro.skeleton import ntu
 
@@ -220,8 +222,9 @@ def results_list() -> None:
     Example: repro results list
     """
     from repro.run.export import everything
+    from repro.table import studies
 
-    named_by = {table.study.name: table.study.recipe.named_by for table in papers.tables().values()}
+    named_by = {name: study.recipe.named_by for name, study in studies().items()}
     for cell in everything().itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
@@ -244,7 +247,7 @@ def results_export() -> None:
     """
     from repro.run.export import export, finished_cells, read_cells
 
-    path, store = manifest.project_root() / "figures" / "cells.csv", Store(manifest.runs_root())
+    path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         before, finished = len(read_cells(path)), finished_cells(store)
         cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
@@ -278,7 +281,7 @@ def figures() -> None:
     """
     from repro.run.export import everything, finished_cells
 
-    folder, store = manifest.project_root() / "figures", Store(manifest.runs_root())
+    folder, store = manifest.project_root() / "figures", Store()
     finished = finished_cells(store)
     written = papers.export_logs(finished, store, folder)
     for path in [*written, *papers.redraw(everything(finished), folder)]:

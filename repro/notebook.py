@@ -53,7 +53,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         cells, names = table, [*inspect.signature(table).parameters]
     else:
         cells, names = find(table).cells, find(table).parameters
-    settings, store = _checked(namespace, names), Store(manifest.runs_root())
+    settings, store = _checked(namespace, names), Store()
     store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)

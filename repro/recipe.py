@@ -7,7 +7,6 @@ import functools
 import json
 import math
 import reprlib
-import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar, Self
@@ -192,7 +191,7 @@ class Recipe:
         return json.dumps(keyed, sort_keys=True)
 
     def uses(self, name: str, **asked: Any) -> bool:
-        """Whether training or evaluation would depend on a field if those `asked` for had their values, fit or not."""
+        """Whether training or evaluation depends on a field, supposing values `asked` for, which are not checked."""
         supposed = copy.copy(self)
         for field, value in asked.items():
             object.__setattr__(supposed, field, value)
@@ -213,9 +212,10 @@ class Recipe:
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
-        """(field, value, source) for every field; `sources` are of values that something else decides than the recipe.
+        """(field, value, source) for every field.
 
-        A value that left the paper's default, or is among the fields `chosen` by a user, says so.
+        A value other than the paper's, or of a field that a user has `chosen`, says so; `sources` go before that, of
+        fields whose values a table or a variant decides.
         """
         rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
@@ -258,11 +258,7 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
 
 @functools.cache  # tables make thousands of recipes
 def _types_of(recipe: type[Recipe]) -> dict[str, tuple[type, ...]]:
-    """The types that each field of a recipe may have."""
+    """The plain types that each field of a recipe may have: of `int | None` these are int and NoneType."""
     hints = typing.get_type_hints(recipe)
-    return {field.name: _types(hints[field.name]) for field in dataclasses.fields(recipe)}
-
-
-def _types(hint: Any) -> tuple[type, ...]:
-    """The plain types a field's annotation admits: `int | None` gives (int, NoneType)."""
-    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return {field.name: typing.get_args(hints[field.name]) or (hints[field.name],)
+            for field in dataclasses.fields(recipe)}

@@ -19,8 +19,8 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -41,7 +41,7 @@ from repro.run.tensorboard import followed
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-AS_PRESET = ()  # a row's field that names rows and may be swept, and has the preset's value unless it is asked for
+AS_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
 
 
 def nothing(*about: Any) -> Any:
@@ -94,56 +94,56 @@ class Study:
         return Cell(self.name, recipe, seed, preset, data.name, data.digest, self.version, self.evaluation, changes)
 
     def changes(self, recipe: Any, preset: str) -> dict[str, Any]:
-        """The fewest fields that make the recipe of its preset, those left out that follow from others.
+        """The fewest fields that make the recipe of its preset: all but those whose values follow from others.
 
         That data are a part is none: it stands in their name.
         """
         named = getattr(recipe, recipe.named_by)
         make = functools.partial(self.presets[preset], recipe.dataset, named, subset=recipe.subset)
         changes = recipe.unlike(make())
-        with contextlib.suppress(ValueError):
-            changes |= recipe.unlike(make(**changes))  # what would follow from these, and does not here
+        with contextlib.suppress(ValueError):  # that these are impossible without what follows shows below
+            changes |= recipe.unlike(make(**changes))  # what the preset derives from them, where the recipe has another
         for name in reversed([*changes]):
             fewer = {other: value for other, value in changes.items() if other != name}
-            with contextlib.suppress(ValueError):  # a value may be possible beside the left-out one alone
-                changes = fewer if make(**fewer) == recipe else changes
+            with contextlib.suppress(ValueError):  # some values are possible beside the left-out one alone
+                if make(**fewer) == recipe:
+                    changes = fewer
         return changes
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
-        """What `fit` trains for a cell, one after the other, as it begins."""
+        """The learners of a cell, one after the other, before their first steps."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
-        What is trained stands in `named`, whatever field of the recipe names it. Of equal changes, version and seed the
-        one that finished last. A measure goes before a field of its name.
+        What is trained stands in `named`, whatever field of the recipe names it. Of cells that are equal in data set,
+        preset, version, changes and seed, the one that finished last counts. A measure goes before a field of its name.
 
         Raises:
             ValueError: if there is no such recipe or preset; the message names the cell.
         """
-        known, recipes = [], []
+        known = []
         for cell in cells[cells["study"] == self.name].to_dict("records"):
-            recipes.append(recipe := self._stored_recipe(cell))
+            recipe = self._stored_recipe(cell)
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
             if changes is None:  # the first edition does not say
                 changes = self.changes(recipe, cell["preset"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
-            known.append(cell | json.loads(cell["metrics"]))
-        columns = [*cells, "finished", "named", *(name for cell in known for name in cell)]
+            known.append((recipe, cell | json.loads(cell["metrics"])))
+        columns = [*cells, "finished", "named", *(name for _, values in known for name in values)]
         columns = [name for name in dict.fromkeys(columns) if name not in ("recipe", "metrics")]
         fields = [name for name in self.fields if name not in columns]
-        rows = [cell | {name: getattr(recipe, name) for name in fields}
-                for cell, recipe in zip(known, recipes, strict=True)]
+        rows = [values | {name: getattr(recipe, name) for name in fields} for recipe, values in known]
         objects = DataFrame(rows, columns=[*columns, *fields], dtype=object)
         tidy = DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in fields and column.isna().any() else column.infer_objects()
             for name, column in objects.items()
         })
-        alike = tidy[["preset", "dataset", "version", "named", "seed"]].assign(changes=tidy["changes"].map(str))
-        last = alike.loc[tidy["finished"].argsort(kind="stable")].drop_duplicates(keep="last").index
-        return tidy.loc[last.sort_values()].reset_index(drop=True)
+        in_time = tidy.assign(changes=tidy["changes"].map(str)).sort_values("finished", kind="stable")
+        alike = ["preset", "dataset", "version", "named", "changes", "seed"]
+        return tidy.loc[sorted(in_time.drop_duplicates(alike, keep="last").index)].reset_index(drop=True)
 
     def _stored_recipe(self, cell: Fields) -> Any:
         try:
@@ -213,17 +213,17 @@ class Table:
         title: one line.
         place: where in the paper.
         study: how its cells are trained and measured.
-        rows: each a product of fields of the study's recipe, the naming field among them. A value holds for the whole
-            row, a tuple of values is swept, `AS_PRESET` may be, and a function of preset and data set gives any of
-            these. A key that is no field of the recipe is a column that says what the row is called. Where methods
-            are asked for, a row of one other method is left out, and one that sweeps methods takes them.
+        rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
+            other value holds for the whole row, `AS_PRESET` leaves it to the preset; a function of preset and data set
+            gives one of these. A key that is no field of the recipe is a column that says what the row is called.
+            Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
-        settings: of a data set, bundles of fields that make a table each, as those that the paper prints: they are no
-            departures. The first that a cell has counts, of the fields that its method uses.
+        settings: of a data set, bundles of fields for which the paper prints a table each. A cell that has the fields
+            of a bundle, as far as its method uses them, does not depart in these; of several bundles the first counts.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does.
         after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
@@ -313,8 +313,8 @@ class Table:
     ) -> Rows:
         """What the table trains: (name, value, source) of the fields that a recipe of it uses, or of `every` field.
 
-        The recipe is the first of those that use most of what is asked for, and then most fields. Arguments as for
-        `run_table`, but the data set is by default the first that does not come with the package.
+        The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
+        Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
@@ -345,90 +345,76 @@ class Table:
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        rows = {
-            number: row for number, row in enumerate(self._rows(dataset, preset))
-            if isinstance(row[named], tuple) or row[named] in asked.get(named, [row[named]])
-        }
-        recipes, used = self._combined(rows, dataset, preset, bundle, asked)
+        make, used = study.presets[preset], {named}
+        recipes: dict[Any, int] = {}
+        for number, method, changes in self._combinations(dataset, preset, bundle, asked):
+            recipes.setdefault(make(dataset, method, **changes), number)
+            used |= changes.keys()
         for name in asked:
             if name not in used:
                 raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
-        if bundle and [*recipes] == [*self._combined(rows, dataset, preset, {}, asked)[0]]:
-            raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
+        if bundle:
+            without = {make(dataset, method, **changes)
+                       for _, method, changes in self._combinations(dataset, preset, {}, asked)}
+            if recipes.keys() == without:
+                raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
         return recipes
 
-    def _combined(
-        self, rows: Mapping[int, Fields], dataset: str, preset: str, bundle: Fields, asked: Fields
-    ) -> tuple[dict[Any, int], set[str]]:
-        """Every combination of the values of a row, of a bundle and of what is asked for, the later before the former.
+    def _combinations(
+        self, dataset: str, preset: str, bundle: Fields, asked: Fields
+    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Every combination of the values of a row, those of a bundle in their place, and in theirs what is asked for.
 
-        Returns the recipes with the number of the first row that each is of, and the fields that any of them uses.
+        Yields the number of the row, the method, and the other fields, as far as the method uses them. A row of one
+        method that is not asked for has none.
         """
-        make, named = self.study.presets[preset], self.study.recipe.named_by
-        recipes: dict[Any, int] = {}
-        used = {named}
-        for number, row in rows.items():
-            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET}
-            values |= asked
+        named = self.study.recipe.named_by
+        for number, row in enumerate(self._rows(dataset, preset)):
+            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET} | asked
             if not isinstance(row[named], tuple):
-                values[named] = (row[named],)  # one of those asked for, as others are left out
+                values[named] = [method for method in [row[named]] if method in asked.get(named, [method])]
             for combination in itertools.product(*values.values()):
                 changes = dict(zip(values, combination, strict=True))
                 method = changes.pop(named)
-                usual = make(dataset, method)
-                changes = {name: value for name, value in changes.items() if usual.uses(name, **changes)}
-                used |= changes.keys()
-                recipes.setdefault(make(dataset, method, **changes), number)
-        return recipes, used
+                usual = self.study.presets[preset](dataset, method)
+                yield number, method, {name: changes[name] for name in changes if usual.uses(name, **changes)}
 
     def select(self, cells: DataFrame) -> DataFrame:
         """Those of finished cells (of `Study.tidy`) that are of the table's methods and data sets, in its rows' order.
 
         Returns:
-            With `departures` by name and value from the nearest row of the table, but for what that sweeps; `setting`,
-            the bundle of `settings` that they are, which are then no departures; and what that row is called.
+            The cells, each with what it is beside the row that it departs from least: `departures`, by name and value,
+            but for fields that the row sweeps; `setting`, the bundle of `settings` that it has, in whose fields it does
+            not depart; and what the row is called.
         """
-        candidates = functools.cache(self._candidates)
-        places = [self._place(cell, candidates) for cell in cells.to_dict("records")]
+        rows_for = functools.cache(self._rows_for)
+        nearest = []
+        for cell in cells.to_dict("records"):
+            rows = rows_for(manifest.plain(cell["dataset"]), cell["preset"], cell["named"])
+            places = (row.place(cell) for row in rows)
+            nearest.append(min(places, key=lambda place: place["distance"], default=None))
         names = ["rank", "departures", "setting", *self._names_of_rows]
-        placed = DataFrame([place for place in places if place], columns=names)
-        selected = cells.loc[[place is not None for place in places]].reset_index(drop=True).join(placed)
+        placed = DataFrame([place for place in nearest if place], columns=names)
+        selected = cells.loc[[place is not None for place in nearest]].reset_index(drop=True).join(placed)
         return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
 
-    def _place(
-        self, cell: Fields, candidates: Callable[[str, str, str], list[tuple[int, Fields, Fields, Any]]]
-    ) -> dict[str, Any] | None:
-        """Where a finished cell stands, None if it is not of the table: in the row that it departs from least, and then
-        from fewest fixed values; `rank`, by which places are sorted, is the row's number, then where in its sweeps.
-        """
-        dataset = manifest.plain(cell["dataset"])
+    def _rows_for(self, dataset: str, preset: str, method: str) -> "list[_Row]":
+        """The rows that finished cells of a method may stand in, none if the table is not made on the data set."""
         if dataset not in self.datasets:
-            return None
-        places = []
-        for number, row, fixed, bundles in candidates(dataset, cell["preset"], cell["named"]):
-            contrary = {name: cell[name] for name, value in fixed.items() if cell[name] != value}
-            away = {name: value for name, value in cell["changes"].items() if name not in row} | contrary
-            setting = next((bundle for bundle, used in bundles if used.items() <= away.items()), {})
-            departures = {name: value for name, value in away.items() if name not in setting}
-            order = [_order(value, cell[name]) for name, value in row.items() if isinstance(value, tuple)]
-            called = {name: value for name, value in self.rows[number].items() if name not in row}
-            place = {"rank": (number, *order), "departures": departures, "setting": setting, **called}
-            places.append(((len(departures), len(contrary)), place))
-        return min(places, key=lambda place: place[0], default=(None, None))[1]
-
-    def _candidates(self, dataset: str, preset: str, method: str) -> list[tuple[int, Fields, Fields, Any]]:
-        """The rows that cells of a method may stand in: number, fields, and those of one value that the method uses;
-        and the settings, each with those of its fields that the method uses.
-        """
+            return []
         usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
-        bundles = [(dict(bundle), {name: bundle[name] for name in bundle if usual.uses(name)})
-                   for bundle in self.settings(dataset) if any(map(usual.uses, bundle))]
-        candidates = []
-        for number, row in enumerate(self._rows(dataset, preset)):
-            if method in (self.known_methods if isinstance(row[named], tuple) else (row[named],)):
-                fixed = {name: value for name, value in row.items() if not isinstance(value, tuple)}
-                candidates.append((number, row, {name: fixed[name] for name in fixed if usual.uses(name)}, bundles))
-        return candidates
+
+        def used(fields: Fields) -> dict[str, Any]:
+            return {name: value for name, value in fields.items() if usual.uses(name)}
+
+        settings = [(dict(bundle), used(bundle)) for bundle in self.settings(dataset) if used(bundle)]
+        rows = []
+        for number, fields in enumerate(self._rows(dataset, preset)):
+            if method in (self.known_methods if isinstance(fields[named], tuple) else [fields[named]]):
+                called = {name: value for name, value in self.rows[number].items() if name not in fields}
+                fixed = used({name: value for name, value in fields.items() if not isinstance(value, tuple)})
+                rows.append(_Row(number, called, fields, fixed, settings))
+        return rows
 
     def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for what seeds have in common; see `run_table`.
@@ -494,8 +480,31 @@ class Table:
         return cells.assign(departures=Series(away, cells.index, dtype=object))
 
 
+class _Row(NamedTuple):
+    """A row of a table, for finished cells of one method."""
+
+    number: int
+    called: Fields                         # by column, what the row is called
+    fields: Fields                         # of recipes, a tuple where they are swept
+    fixed: Fields                          # those of one value that the method uses
+    settings: list[tuple[Fields, Fields]]  # of the table, each with those of its fields that the method uses
+
+    def place(self, cell: Fields) -> dict[str, Any]:
+        """What `Table.select` says of a cell in this row, and where: cells are sorted by `rank`.
+
+        Its `distance` from the row is in how many fields it departs, then how many of these have one value there.
+        """
+        contrary = {name: cell[name] for name, value in self.fixed.items() if cell[name] != value}
+        away = {name: value for name, value in cell["changes"].items() if name not in self.fields} | contrary
+        setting = next((bundle for bundle, used in self.settings if used.items() <= away.items()), {})
+        departures = {name: value for name, value in away.items() if name not in setting}
+        order = [_order(values, cell[name]) for name, values in self.fields.items() if isinstance(values, tuple)]
+        return {"distance": (len(departures), len(contrary)), "rank": (self.number, *order), "departures": departures,
+                "setting": setting, **self.called}
+
+
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
-    """Raise TypeError unless there is such a parameter, naming those there are, and the closest or tables with it."""
+    """Raise TypeError unless there is such a parameter; it names those there are, and tables with it or the closest."""
     if name not in allowed:
         others = [other for other, table in _tables().items() if name in table.study.fields]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
@@ -504,6 +513,11 @@ def require_parameter(name: str, allowed: Sequence[str]) -> None:
 
 def _tables() -> dict[str, Table]:
     return importlib.import_module("repro.papers").tables()  # above this module: found when they are asked for
+
+
+def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
+    """The studies of tables, by default of all there are, by name."""
+    return {table.study.name: table.study for table in (_tables().values() if tables is None else tables)}
 
 
 def find(name: str) -> Table:
@@ -555,7 +569,7 @@ def run_table(
     """
     table = find(name)
     cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    where, store = devices.resolve(device), Store(manifest.runs_root())
+    where, store = devices.resolve(device), Store()
     pool = pool_of(engine, workers, cells, where)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
@@ -579,7 +593,7 @@ def plan_table(
     table = find(name)
     cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
     pool = pool_of(engine, workers, cells, where)
-    return plan(cells, table.study.untrained, Store(manifest.runs_root()), where, pool)
+    return plan(cells, table.study.untrained, Store(), where, pool)
 
 
 def finished() -> DataFrame:
@@ -593,8 +607,8 @@ def finished() -> DataFrame:
 
 def by_study() -> dict[str, DataFrame]:
     """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    cells, studies = everything(), {table.study.name: table.study for table in _tables().values()}
-    return {name: study.tidy(cells) for name, study in studies.items()}
+    cells = everything()
+    return {name: study.tidy(cells) for name, study in studies().items()}
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -624,25 +638,25 @@ def resolved(preset: str, dataset: str) -> str:
 
 
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
-    """By table, those of stored cells of all studies that depart from it in nothing, or from no other table in less.
+    """Stored cells of all studies by table: each where it departs in the fewest fields, which may be several tables.
 
-    Of a data set and preset a table has none if all of them are among the more that another table has there: that one
-    was run.
+    Where the cells of a table on a data set, under a preset, are only some of those that another table has there, the
+    other one was run, and this one has none of them.
     """
-    tidy = {study.name: study.tidy(cells) for study in {table.study.name: table.study for table in tables}.values()}
+    tidy = {name: study.tidy(cells) for name, study in studies(tables).items()}
     selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
     departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
     fewest = departing.groupby(level=0).min()
     nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
     places = ["dataset", "preset"]
     keys = {name: rows.groupby(places)["key"].agg(set).to_dict() for name, rows in nearest.items()}
-    for name, rows in nearest.items():
-        of_others = [
-            place for place, own in keys[name].items() if any(own < other.get(place, own) for other in keys.values())
-        ]
-        own = [place not in of_others for place in rows[places].itertuples(index=False, name=None)]
-        nearest[name] = rows.loc[own].reset_index(drop=True)
-    return nearest
+
+    def of_another(name: str, place: tuple[str, str]) -> bool:
+        return any(keys[name][place] < others.get(place, set()) for others in keys.values())
+
+    own = {name: [not of_another(name, place) for place in rows[places].itertuples(index=False, name=None)]
+           for name, rows in nearest.items()}
+    return {name: rows.loc[own[name]].reset_index(drop=True) for name, rows in nearest.items()}
 
 
 def require_one_recipe(cells: DataFrame, study: Study) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repro import papers
-from repro.data import manifest
 from repro.image import augment
 from repro.image import model as images
 from repro.image import study as image_study
@@ -21,6 +19,7 @@ from repro.skeleton import data as skeletons
 from repro.skeleton import study as skeleton_study
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.recipe import SkeletonRecipe
+from repro.table import studies
 
 
 class Encoder(NamedTuple):
@@ -53,14 +52,13 @@ def export(key: str, path: Path | None = None) -> Path:
         FileNotFoundError: if the cell's checkpoint is not there.
         OSError: if the file cannot be written.
     """
-    store = Store(manifest.runs_root())
+    store = Store()
     state, stored = checkpoint(key, store), read_description(store.folder(key) / "recipe.json")
-    kinds = {table.study.name: table.study.recipe for table in papers.tables().values()}
-    kind = kinds.get(stored["study"])
-    if kind is None or not issubclass(kind, ImageRecipe | SkeletonRecipe):
+    study = studies().get(stored["study"])
+    if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
         raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
                          "the second column of `repro results list`")
-    recipe: Any = kind.from_dict(stored["recipe"])
+    recipe: Any = study.recipe.from_dict(stored["recipe"])
     path = path or store.folder(key) / "encoder.safetensors"
     if isinstance(recipe, ImageRecipe):
         images.save(path, image_study.trained_model(state, recipe), recipe.to_dict(), augment.centred_view(recipe))

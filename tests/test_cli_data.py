@@ -22,18 +22,6 @@ def test_data_list_without_data(repro, tmp_path):
     assert not (tmp_path / "data").exists() and not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("unpacked", [False, True])
-def test_data_list_with_data(repro, tmp_path, unpacked):
-    path = tmp_path / "data" / "nw_ucla" / "all_sqe.zip"
-    path.parent.mkdir(parents=True)
-    path.with_suffix("").mkdir() if unpacked else path.touch()
-    status, out, _ = repro("data", "list")
-    assert status == 0
-    assert next(line.split()[1] for line in out.splitlines() if line.startswith("ucla")) == "differs"
-    wrong = " has 0 of 1,484 files, 0 of 37,523,307 bytes; fetch" if unpacked else ".zip is truncated or damaged"
-    assert f"all_sqe{wrong}" in out
-
-
 def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
     images = np.zeros((2, 32, 32, 3), dtype=np.uint8)
     for name in ("first.npz", "second.npz"):

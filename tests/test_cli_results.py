@@ -82,13 +82,6 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
     assert repro("results", "export")[1] == f"{exported}: 2 cells, 0 of them new; left out, of smoke runs: 1\n"
 
 
-def test_a_damaged_result_is_an_error_a_reader_can_mend(repro, tmp_path):
-    run = finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 50.0})
-    (run.folder / "result.json").write_text("{")
-    errors = refused(repro("results", "list"))
-    assert f"repro: {run.folder / 'result.json'} cannot be read" in errors
-
-
 def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):
     (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)

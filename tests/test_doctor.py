@@ -4,7 +4,6 @@ import dataclasses
 import os
 import sys
 
-import disks
 import pytest
 from one_cell import CELL, first_edition
 
@@ -70,14 +69,6 @@ def test_data_with_the_right_names_and_sizes_are_read(monkeypatch):
     monkeypatch.setattr(manifest, "verified_members", refuse)
     count, lines = examined()
     assert count and "  ucla: cannot be used" in lines and "  ucla has another digest; fetch it again" in lines
-
-
-def test_a_folder_of_runs_that_cannot_be_written(runs):
-    runs.mkdir()
-    with disks.read_only(runs):
-        count, lines = examined()
-    assert count == 1 and lines[-1].startswith(f"  {runs}, the folder of runs, cannot be written (")
-    assert "point REPRO_RUNS at another folder" in lines[-1]
 
 
 def test_a_section_that_cannot_be_read_is_a_problem_and_the_others_follow(monkeypatch):

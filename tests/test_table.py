@@ -630,12 +630,6 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
         draw("made_up", frame())
 
 
-def test_a_plan_trains_nothing(declared):
-    text = plan_table("made_up", "ucla", seeds="0,1", **OPTIONS)
-    assert "0 of 8 cells are finished; left are 0 s of training; with one process" in text
-    assert "heavy, depth=3" in text and not list(declared.rglob("result.json"))
-
-
 @pytest.mark.usefixtures("declared")
 def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_trained(capsys, monkeypatch):
     unasked = {"precision": "auto"}

@@ -53,7 +53,7 @@ def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager
 
 
 def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[object]:
-    """As `acquire`, however long it takes; says for whom it waits, by default who prepares what the lock is of."""
+    """As `acquire`, however long it takes; says for whom it waits, by default who prepares the path without suffix."""
     try:
         return acquire(path)
     except filelock.Timeout:

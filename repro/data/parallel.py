@@ -20,8 +20,8 @@ LOST = "its process was lost (perhaps for want of memory, unless it says why abo
 class Workers(ThreadPoolExecutor):
     """An executor of processes, which end with this one, however it ends, and at once when the context is left.
 
-    A thread each hands them one job at a time, so that a process that is lost takes a single job with it. It is
-    replaced then, and where an error came of a job, as it may be in any state. Ctrl-C reaches every process of a
+    Each is handed one job at a time, by a thread of its own, so that a lost process takes a single job with it. After
+    that, or an error, which may leave it in any state, another one takes its place. Ctrl-C reaches every process of a
     terminal: they ignore it, and the context is left.
 
     Args:

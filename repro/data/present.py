@@ -11,7 +11,7 @@ SECONDS = 60                  # without a word from the server
 
 
 def status() -> list[dict[str, str]]:
-    """One row per declared data set: name, title, access, state, path, next_step, copy.
+    """One row per declared data set: name, title, state, path, next_step, copy.
 
     States: "bundled"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
     "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
@@ -21,8 +21,8 @@ def status() -> list[dict[str, str]]:
     for declared in map(manifest.load_manifest, manifest.names()):
         copy, (state, next_step) = manifest.copy_of(declared.name), _state(declared, root)
         path = ", ".join(f"{root / archive.name}" for archive in declared.files)
-        rows.append({"name": declared.name, "title": declared.title, "access": declared.access, "state": state,
-                     "path": path, "next_step": next_step, "copy": copy.stem if copy else ""})
+        rows.append({"name": declared.name, "title": declared.title, "state": state, "path": path,
+                     "next_step": next_step, "copy": copy.stem if copy else ""})
     return rows
 
 
@@ -87,11 +87,8 @@ def _state(declared: Manifest, root: Path) -> tuple[str, str]:
     wrong = [difference(archive, path) for archive, path in zip(declared.files, paths, strict=True)]
     for path, differs in zip(paths, wrong, strict=True):
         if differs:
-            return "differs", f"{path} {differs}; {_again(declared)}"
+            again = f"fetch it again from {declared.source}"
+            if declared.access == "automatic":
+                again = f"move it away and run `repro data download {declared.name}`"
+            return "differs", f"{path} {differs}; {again}"
     return ("found", "what it holds is checked when it is prepared or loaded") if None in wrong else ("present", "")
-
-
-def _again(declared: Manifest) -> str:
-    if declared.access == "automatic":
-        return f"move it away and run `repro data download {declared.name}`"
-    return f"fetch it again from {declared.source}"

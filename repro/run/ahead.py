@@ -1,9 +1,8 @@
 """What is needed next, made by a thread while the device is busy with what it has."""
 
-import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 
@@ -14,12 +13,9 @@ def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
         yield from items
         return
     source = iter(items)
-
-    def following() -> list[Made]:
-        return list(itertools.islice(source, 1))
-
+    end: Any = object()
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(following)
-        while item := coming.result():
-            coming = worker.submit(following)
-            yield from item
+        coming = worker.submit(next, source, end)
+        while (item := coming.result()) is not end:
+            coming = worker.submit(next, source, end)
+            yield item

@@ -38,7 +38,7 @@ def fits(size: int, device: torch.device) -> bool:
 
 
 def gpu_places(most: int) -> int:
-    """How many processes train at once on this machine's GPUs: on each `most`, if memory and cores go round."""
+    """How many processes train at once on this machine's GPUs: `most` on each, fewer where memory or cores are few."""
     count = torch.cuda.device_count()
     if most == 1 or count == 0:
         return count

@@ -139,7 +139,8 @@ def scheduler_address(workers: str | int) -> str | None:
 
 
 def run_cells(
-    cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None, say: Say | None = None
+    cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None, say: Say | None = None,
+    announced: bool = True,
 ) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
@@ -152,35 +153,27 @@ def run_cells(
             together with the others. A cell's result on a CPU does not depend on it.
         say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
             `finished.log` of the store.
-
-    Raises:
-        NonFiniteLoss, ChildProcessError: as `complete`.
-    """
-    missing = sum(store.run(cell).result is None for cell in cells)
-    if missing and first():
-        store.require_writable()
-        what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
-        tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
-    complete(cells, train, store, pool, say)
-
-
-def complete(
-    cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster | None, say: Say | None = None
-) -> None:
-    """Bring every cell to its result, without a word but what `say` says; arguments as for `run_cells`.
+        announced: print how many cells there are to train, and where.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
         ChildProcessError: the same where processes of the pool were lost or ended with an error, twice at the same
             cell.
+        OSError: as `Store.require_writable`, before anything is trained.
     """
+    missing = sum(store.run(cell).result is None for cell in cells)
+    if missing and first():
+        store.require_writable()
+        if announced:
+            what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
+            tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     failed: dict[str, Exception] = {}
 
     def left() -> list[Cell]:
         return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
 
-    while missing := from_first(left):
-        failed |= _share(missing, train, store, pool, say) if pool else _train_here(missing, train, store, say)
+    while unfinished := from_first(left):
+        failed |= _share(unfinished, train, store, pool, say) if pool else _train_here(unfinished, train, store, say)
         for cell in from_first(left)[:1]:  # held by another command
             from_first(store.run(cell).wait)
     if failed:

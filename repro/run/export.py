@@ -46,11 +46,11 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, of which `finished` are those if they are read."""
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS; those of the latter may be given as `finished`."""
     exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
     if manifest.checkout() is None:
         exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
-    return merged(exported, finished_cells(Store(manifest.runs_root())) if finished is None else finished)
+    return merged(exported, finished_cells(Store()) if finished is None else finished)
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:

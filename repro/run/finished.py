@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.run import device as devices
 from repro.run.fit import load_checkpoint
@@ -33,7 +32,7 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     the cell has lost its checkpoint. In a process group all processes compute, as an encoder may need them all, and the
     first writes.
     """
-    path = Store(manifest.runs_root()).run(cell).folder / name
+    path = Store().run(cell).folder / name
     versions = {"version": cell.version, "evaluation": cell.evaluation}
 
     def current() -> bool:

@@ -17,7 +17,7 @@ def seeds(seed: int, count: int, of: str = "") -> list[int]:
 
     Args:
         seed, count: of the cell; how many.
-        of: what they are for, where others have taken theirs: a subclass need not know how many its learner has.
+        of: a name, with which they are other seeds: a subclass need not know how many its base class has taken.
     """
     return np.random.SeedSequence(seed, spawn_key=tuple(of.encode())).generate_state(count).tolist()
 
@@ -76,7 +76,7 @@ class Learner(abc.ABC):
     Attributes:
         terms: names of what `step` returns.
         steps_per_epoch, total_steps: of the training.
-        costly_steps: how many do what the first does besides training, such as a look at the test split.
+        costly_steps: how many do more than train, such as look at the test split; the first is one of them.
         report_steps: most steps between two reports of `fit`, at least 1.
         name: of the learner's folder in that of the run; "" for the main one, whose folder is the run's.
         precision: "float32" or "bfloat16", of matrix products inside `autocast`; that of the device it was begun on.
@@ -117,7 +117,8 @@ class Learner(abc.ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`."""
         self.load_weights(state)
-        self.load_streams({name: state[name] for name in self.streams})
+        for name in self.streams:
+            getattr(self, name).set_state(state[name])
 
     def load_weights(self, state: Mapping[str, Any]) -> None:
         """Take over all but the random streams, to evaluate on whichever device.
@@ -135,11 +136,6 @@ class Learner(abc.ABC):
         # States from before it was kept are of recipes whose key says what "auto" was.
         asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
         self.precision = state.get("precision", asked)
-
-    def load_streams(self, states: Mapping[str, Any]) -> None:
-        """Set some streams, by name, to states that they had; RuntimeError if one is of another kind of device."""
-        for name, state in states.items():
-            getattr(self, name).set_state(state)
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -13,7 +13,7 @@ from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.engine import Cluster, Local, complete
+from repro.run.engine import Cluster, Local, run_cells
 from repro.run.learner import Learner
 from repro.run.store import Cell, Run, Store, trained
 
@@ -29,7 +29,7 @@ def plan(
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
     Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. `learners` are what is
-    trained for a cell, one after the other. Raises as `complete`, if a recipe does not get through its first steps.
+    trained for a cell, one after the other. Raises as `run_cells`, if a recipe does not get through its first steps.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
@@ -38,10 +38,8 @@ def plan(
     finished = f"{len(unique) - len(runs)} of {len(unique)} cells are finished"
     if not runs:
         return f"{finished}; nothing is left to train."
-    first: dict[str, Cell] = {}
-    for run in runs:
-        first.setdefault(run.cell.recipe.canonical(), run.cell)
-    costs = _measured([*first.values()], learners, store, device, pool)
+    by_recipe = {run.cell.recipe.canonical(): run.cell for run in runs}
+    costs = _measured([*by_recipe.values()], learners, store, device, pool)
     rows = DataFrame([{"cell": run.cell.label} | costs[run.cell.recipe.canonical()] for run in runs])
     rows["minutes_per_cell"] = (rows["seconds"] + rows["seconds_after"]) / 60
     share_left = [1 - trained(run.folder) for run in runs]
@@ -68,7 +66,8 @@ def _measured(
     store.root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
         scratch = Store(Path(folder))
-        complete(cells, functools.partial(calibrate, learners=learners, device=device), scratch, pool)
+        measure = functools.partial(calibrate, learners=learners, device=device)
+        run_cells(cells, measure, scratch, pool=pool, announced=False)
         return {cell.recipe.canonical(): scratch.run(cell).read()["cost"] for cell in cells}
 
 

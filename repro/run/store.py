@@ -25,6 +25,7 @@ from typing import Any
 
 import filelock
 
+from repro.data import manifest
 from repro.data.disk import TEMPORARY, acquire, alone, naming, write_atomically
 from repro.recipe import Recipe, in_words
 
@@ -160,10 +161,10 @@ class Run:
 
 
 class Store:
-    """All runs under one folder (`REPRO_RUNS`)."""
+    """All runs under one folder, by default REPRO_RUNS."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = Path(root)
+    def __init__(self, root: Path | str | None = None) -> None:
+        self.root = manifest.runs_root() if root is None else Path(root)
 
     def require_writable(self) -> None:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,37 +49,22 @@ def _follow(runs: Sequence[Run], folder: Path, stop: threading.Event) -> None:
         name = re.sub(r"[^\w+.=-]+", "_", f"{run.cell.dataset} {run.cell.preset} {run.cell} {run.cell.key[:4]}")
         shutil.rmtree(folder / name, ignore_errors=True)
         writer = SummaryWriter(str(folder / name))
-        copies += [(writer, group, _Log(run.folder / log)) for log, group in LOGS.items()]
+        copies += [(writer, group, run.folder / log) for log, group in LOGS.items()]
+    seen: Counter[Path] = Counter()  # whole lines; when a run continues, the same ones come again
     last = False
     while not last:
         last = stop.wait(SECONDS)
         for writer, group, log in copies:
-            for step, values in log.new():
-                for term, value in values.items():
-                    writer.add_scalar(f"{group}/{term}", value, step)
+            lines = log.read_text(errors="replace").splitlines(keepends=True) if log.exists() else []
+            new = [line for line in lines if line.endswith("\n")][seen[log] :]
+            seen[log] += len(new)
+            for line in new:
+                with contextlib.suppress(ValueError, KeyError):  # of a line that is damaged
+                    values = parse_json(line)
+                    step = values["step"]
+                    for name, value in values.items():
+                        if name not in UNDRAWN:
+                            writer.add_scalar(f"{group}/{name}", value, step)
             writer.flush()
     for writer, *_ in copies:
         writer.close()
-
-
-class _Log:
-    """A log that grows, and that loses its last lines when its run continues from a checkpoint."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.offset, self.step = path, 0, 0
-
-    def new(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Step and numbers of the whole lines that were not there before."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            file.seek(min(self.offset, self.path.stat().st_size))
-            text = file.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            self.offset = file.tell() - len(text) + len(whole)
-        for line in whole.decode(errors="replace").splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):  # of a line that was cut
-                values = parse_json(line)
-                if values["step"] > self.step:
-                    self.step = values["step"]
-                    yield self.step, {name: value for name, value in values.items() if name not in UNDRAWN}

@@ -1,7 +1,6 @@
 """Files that are there whole or not at all."""
 
 import errno
-import json
 import os
 import stat
 
@@ -52,15 +51,6 @@ def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *paths: (calls.append(("replace", None)), replace(*paths)))
     write_atomically(tmp_path / "file.txt", lambda temporary: temporary.write_text("12345"))
     assert calls[:2] == [("fsync", 5), ("replace", None)]
-
-
-@pytest.mark.parametrize("value", [float("nan"), -float("inf")])
-def test_write_json_refuses_what_json_lacks(tmp_path, value):
-    path = tmp_path / "result.json"
-    write_json(path, {"linear": 50.0})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(path, {"linear": 1.0, "cost": {"seconds": [value]}})
-    assert json.loads(path.read_text()) == {"linear": 50.0} and os.listdir(tmp_path) == ["result.json"]
 
 
 def test_files_have_the_permissions_of_other_new_files(tmp_path):

@@ -184,18 +184,6 @@ def test_the_archive_goes_before_the_folders_it_unpacks_to(project, tmp_path):
 COLUMNS = {"views": np.array([1, 2, 3, 1]), "subjects": np.array([1, 1, 2, 2])}
 
 
-def split(train, test):
-    return manifest.Split(train=train, test=test, expect={})
-
-
-def test_masks_take_the_samples_whose_columns_all_agree():
-    masks = split({"views": [1, 2], "subjects": [1]}, {"views": [3, 4]}).masks(COLUMNS)
-    assert masks["train"].tolist() == [True, True, False, False]
-    assert masks["test"].tolist() == [False, False, True, False]
-    masks = split({"views": [1], "subjects": [1]}, {"views": [1], "subjects": [2]}).masks(COLUMNS)
-    assert not (masks["train"] & masks["test"]).any()  # of one view, but no sample is both
-
-
 @pytest.mark.parametrize(("train", "test", "message"), [
     ({"views": [1, 2]}, {"views": [2, 3]}, "1 samples are for train and for test, by .* without a common sample"),
     ({"view": [1]}, {"views": [2]}, "column of train='view' is not one of: views, subjects; did you mean 'views'"),
@@ -203,7 +191,7 @@ def test_masks_take_the_samples_whose_columns_all_agree():
 ])
 def test_splits_that_overlap_or_select_by_nothing_are_refused(train, test, message):
     with pytest.raises(ValueError, match=message):
-        split(train, test).masks(COLUMNS)
+        manifest.Split(train=train, test=test, expect={}).masks(COLUMNS)
 
 
 def exchange(path, contents):

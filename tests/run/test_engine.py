@@ -15,7 +15,7 @@ import pytest
 import torch
 from made_up_training import CELLS, Trainer, cell, value
 from nursery import HELPERS
-from one_cell import Small, first_edition
+from one_cell import Small
 
 from repro.run import engine
 from repro.run.engine import Cluster, Local, pool_of, run_cells
@@ -80,19 +80,6 @@ def test_a_result_that_json_lacks_completes_nothing(store):
     with pytest.raises(ValueError, match="not JSON compliant"):
         run_cells(CELLS[:1], lambda run, progress: {"linear": float("inf"), "cost": {}}, store)
     assert store.run(CELLS[0]).result is None
-
-
-def test_cells_of_the_first_edition_count_and_are_measured_again_from_whichever_folder_has_a_checkpoint(store):
-    folder = first_edition(store, CELLS[0], "encoder_collapse", {"linear": 1.0}, checkpoint=True)
-    first_edition(store, CELLS[0], "taxonomy", {"linear": 2.0})
-    train = Trainer()
-    run_cells([CELLS[0]], train, store)
-    assert train.calls == [] and [cell["result"]["linear"] for cell in store.finished()] == [1.0]
-    today = dataclasses.replace(CELLS[0], evaluation=2)
-    run_cells([today], train, store)
-    assert train.calls == [("CE", 0)] and store.run(today).folder == folder
-    (described,) = store.finished()
-    assert described["result"] == {"linear": EXPECTED[0], "select": "last", "cost": {}, "evaluation": 2}
 
 
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
@@ -343,7 +330,7 @@ from one_cell import CELL
 
 import torch
 
-from repro.run.engine import Local, complete
+from repro.run.engine import Local, run_cells
 from repro.run.store import Store
 
 
@@ -366,7 +353,7 @@ def main():
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        complete(cells, train, store, Local(2, "cuda"))
+        run_cells(cells, train, store, pool=Local(2, "cuda"))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """

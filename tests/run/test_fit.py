@@ -15,10 +15,6 @@ from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
-from repro.skeleton import pretrain
-from repro.skeleton.data import SkeletonSet
-from repro.skeleton.recipe import smoke
-from repro.skeleton.terms import TERMS, Term
 
 
 @pytest.fixture
@@ -274,16 +270,3 @@ def test_the_step_is_exact_after_a_resumption_and_in_long_epochs(tmp_path):
     with pytest.raises(NonFiniteLoss, match=r"^size is inf at step 77;"):
         train(learner, tmp_path, checkpoint_seconds=0)
     assert min(learner.history) == 51 and [line["step"] for line in progress(tmp_path)] == [50]
-
-
-def test_the_term_behind_a_total_that_is_not_finite_is_named(tmp_path, monkeypatch):
-    broken = Term("AD", TERMS["AD"].needs, lambda batch, recipe: batch.decoded["clean"].sum() * math.nan)
-    monkeypatch.setitem(TERMS, "AD", broken)
-    n, nobody = 8, torch.zeros(8, dtype=torch.int64)
-    everyone = torch.ones(n, dtype=torch.bool)
-    frames, lengths = torch.randn(n * 4, 6, generator=torch.Generator().manual_seed(0)), torch.full((n,), 4)
-    data = SkeletonSet("small", frames, lengths, nobody, everyone, ~everyone, nobody, nobody, ("a",), (), "d1")
-    recipe = smoke("synthetic", "AE+AD", batch=4)
-    learner = pretrain.Pretrainer(recipe, data, seed=0, device=torch.device("cpu"))
-    with pytest.raises(NonFiniteLoss, match=r"^AD is nan at step 1;"):
-        train(learner, tmp_path)

@@ -3,11 +3,11 @@
 import importlib.util
 import json
 import sys
-import time
 import types
 
 import pytest
 from made_up_training import CELLS
+from nursery import until
 
 from repro.run import tensorboard
 from repro.run.engine import run_cells
@@ -72,14 +72,6 @@ def test_logs_are_copied_as_they_grow_and_when_they_are_cut(store, tmp_path, giv
     assert given[trained] == [
         ("loss/AE", 1, 4.0), ("loss/AE", 2, 3.0), ("loss/AE", 3, 2.0), ("measured/linear", 3, 50.0),
     ]
-
-
-def until(happened):
-    for _ in range(600):
-        if happened():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen within 30 s")
 
 
 def test_without_the_package_the_error_names_it_before_anything_is_trained(store, tmp_path, monkeypatch):
