@@ -666,15 +666,17 @@ def require_one_recipe(cells: DataFrame, study: Study) -> None:
     """
     compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
     alike = [cells["dataset"], cells["preset"], cells["version"], cells["named"], cells["changes"].map(str)]
-    for (dataset, preset, _, method, _), seeds in cells.groupby(alike, sort=False):
-        mixed = [name for name in compared if len(seeds) > 1 and len({*map(repr, seeds[name])}) > 1]
-        if mixed:
-            called = ", ".join(filter(None, (method, in_words(seeds["changes"].iloc[0]))))
-            raise ValueError(
-                f"on {dataset}, {preset} recipe, seeds {', '.join(map(str, seeds['seed']))} of {called} differ in "
-                f"{', '.join(mixed)} (cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, "
-                "or delete the others, a row of figures/cells.csv or a folder of that name in REPRO_RUNS"
-            )
+    mixed = cells[compared].map(repr).groupby(alike).transform("nunique") > 1
+    if mixed.any(axis=None):
+        first = mixed.any(axis=1).idxmax()
+        seeds = cells[pd.concat([column == column[first] for column in alike], axis=1).all(axis=1)]
+        called = ", ".join(filter(None, (cells.loc[first, "named"], in_words(cells.loc[first, "changes"]))))
+        raise ValueError(
+            f"on {cells.loc[first, 'dataset']}, {cells.loc[first, 'preset']} recipe, seeds "
+            f"{', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed.columns[mixed.loc[first]])} "
+            f"(cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
+            "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
+        )
 
 
 def _several(value: Any) -> tuple[Any, ...]:
