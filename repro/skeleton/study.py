@@ -1,7 +1,6 @@
 """How the taxonomy's recipes are trained and measured."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,17 +19,13 @@ from repro.table import Study, optimiser
 
 EVALUATION = 2  # raise when `measure` measures more, or otherwise
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
-
-
-@manifest.read_once(maxsize=2)
-def _load(name: str, root: Path, **options: Any) -> SkeletonSet:
-    return load(name, root, **options)
+load_once = manifest.read_once(maxsize=2)(load)
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     """The data set of a recipe; read once per process while its files stay the same."""
     data = {"protocol": recipe.protocol, "pipeline": recipe.pipeline, "subset": recipe.subset}
-    return _load(recipe.dataset, manifest.data_root(), **data)
+    return load_once(recipe.dataset, manifest.data_root(), **data)
 
 
 def learners(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:

@@ -19,7 +19,7 @@ import repro
 from repro import cli, table
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
-from repro.image.model import load, load_view
+from repro.image.model import load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.evaluate import linear_probe
@@ -156,7 +156,7 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
 def store(tmp_path, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(study, "_load", lambda *_: data)
+    monkeypatch.setattr(study, "load_once", lambda *_, **__: data)
     return Store(tmp_path / "runs")
 
 
@@ -209,7 +209,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
     assert not model.training
     assert load_view(path) == CentredView(8, DIGITS, 8)
-    again, read, untrained = study.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
+    again, untrained = study.resumed(chosen, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4
     index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
     expected = again.features(index)
@@ -217,8 +217,8 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     with torch.no_grad():
         torch.testing.assert_close(model.features(images), expected)
         torch.testing.assert_close(model(images), again.embed(expected))
-    assert_equal_states(model.state_dict(), read.state_dict())
     encoder = repro.load(path)
+    assert_equal_states(model.state_dict(), encoder.model.state_dict())
     torch.testing.assert_close(encoder(data.images), expected)
     assert encoder.recipe == chosen.recipe.to_dict() and not encoder(data.images).requires_grad
     with safetensors.safe_open(path, framework="pt") as file:

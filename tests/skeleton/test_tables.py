@@ -48,7 +48,7 @@ def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
     ("synthetic", "raw", "raw"),
 ])
 def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
-    monkeypatch.setattr(study, "load", lambda name, *_, **__: stand_in(name, 300))
+    monkeypatch.setattr(study, "load_once", lambda name, *_, **__: stand_in(name, 300))
     found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
     assert found.recipe.pipeline == expected
     assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
