@@ -1,8 +1,6 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -192,20 +190,6 @@ class Pretrainer(Learner):
         """Put the best weights into the model, to evaluate it; nothing if the test split was never looked at."""
         if self.best >= 0:
             self.model.load_state_dict(self.weights)
-
-    def load_weights(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_weights`; once, what looked at the test split held the pretrainer's state."""
-        super().load_weights(flat(state))
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_state_dict`."""
-        super().load_state_dict(flat(state))
-
-
-def flat(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state as it is saved today, of one that held the pretrainer's state."""
-    own = {name: value for name, value in state.items() if name != "pretrainer"}
-    return {**state.get("pretrainer", {}), **own}
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

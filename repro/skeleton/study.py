@@ -13,7 +13,7 @@ from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, flat, split
+from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
 from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
 from repro.table import Study, optimiser
 
@@ -65,7 +65,6 @@ def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonM
 
     Its weights are the last, or those that the recipe has selected.
     """
-    state = flat(state)
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
     shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
     model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)

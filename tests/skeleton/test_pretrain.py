@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import itertools
 import math
 
 import pytest
@@ -222,27 +221,6 @@ def test_dictionaries_hold_the_keys_of_the_step_and_move_only_where_used(objecti
 # ---------------------------------------------------------------------------------------------- order, seeds, states
 
 
-def seen(fast, steps):
-    """Indices among the training sequences of each step's batch."""
-    known, batches = {frames.numpy().tobytes(): place for place, frames in enumerate(
-        frames for frames, training in zip(fast.data.frames.split(fast.data.lengths.tolist()), fast.data.train,
-                                           strict=True) if training)}, []
-    for _ in range(steps):
-        sequences, lengths, _ = fast._next_batch()
-        batches.append([known[sequence[:length].numpy().tobytes()]
-                        for sequence, length in zip(sequences, lengths.tolist(), strict=True)])
-    return batches
-
-
-def test_an_epoch_shows_every_sequence_at_most_once_and_drops_the_rest():
-    fast = learner("AE", data=made_up(24), batch=6)  # 20 training sequences: 3 batches, 2 left over
-    assert (len(fast.train), fast.steps_per_epoch, fast.total_steps) == (20, 3, 9)
-    epochs = [list(itertools.chain(*seen(fast, 3))) for _ in range(8)]
-    assert all(len(epoch) == len(set(epoch)) == 18 for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) == 8
-    assert set(itertools.chain(*epochs)) == set(range(20))
-
-
 def test_training_never_sees_the_test_split():
     data = made_up()
     data.frames[data.test.repeat_interleave(data.lengths)] = float("nan")
@@ -353,14 +331,11 @@ def test_selection_looks_at_the_nearest_neighbour_on_the_test_split():
     assert fast.best == pytest.approx(100 * references.score(readouts[data.test], data.labels[data.test]))
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_selection_continues_where_it_was_also_from_a_state_in_which_it_held_the_pretrainers(nested):
+def test_a_selection_continues_where_it_was():
     undisturbed, resumed, evaluated = (selecting(select_every=1) for _ in range(3))
     for _ in range(undisturbed.steps_per_epoch + 2):
         undisturbed.step()
     state = copy.deepcopy(undisturbed.state_dict())
-    if nested:
-        state = {name: state.pop(name) for name in ("best", "weights")} | {"taken": state["taken"], "pretrainer": state}
     resumed.load_state_dict(state)
     evaluated.load_weights(state)
     assert (evaluated.best, evaluated.taken) == (undisturbed.best, undisturbed.taken) and evaluated.best >= 0
