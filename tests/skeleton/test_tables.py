@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 from made_up_skeletons import stand_in
-from stored_cells import refuse
 
 from repro import run_table
 from repro.skeleton import study
@@ -113,17 +112,6 @@ def test_a_small_table(trained):
         for measure in TAIL[7:]:
             assert getattr(row, measure) == pytest.approx(pair[measure].mean())
     assert found["AE+CE", 0][1]["linear"] != found["AE+CE", 1][1]["linear"]
-
-
-def test_a_second_call_trains_nothing(trained, monkeypatch):
-    folder, table = trained
-    monkeypatch.setenv("REPRO_RUNS", str(folder))
-    monkeypatch.setattr("repro.table.train", refuse)
-    pd.testing.assert_frame_equal(smoke(objectives="AE+CE,random", seeds="0,1"), table)
-    shared = smoke("encoder_collapse", layers=1, objectives="random")
-    assert shared["ours"].item() == stored(folder)["random", 0][1]["linear"]
-    with pytest.raises(AssertionError, match="a cell was trained"):
-        smoke(objectives="CD")
 
 
 def test_best_on_test_end_to_end_and_the_same_cell_elsewhere_gives_the_same_result(trained, runs):
