@@ -105,7 +105,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     result["embedding_spread"] = spread(embeddings[test])
     result["readout_spread"] = spread(readouts[test]) / norm if norm else 0.0
     if recipe.trains_decoder:
-        result["decoded_scale"] = learner.decoded_scale(data, readouts)
+        result["decoded_scale"] = learner.decoded_scale(readouts)
     return result | {"select": recipe.select} | last
 
 

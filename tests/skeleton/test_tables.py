@@ -2,11 +2,11 @@
 
 import functools
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import torch
-from made_up_skeletons import stand_in
 
 from repro import run_table
 from repro.skeleton import study
@@ -47,7 +47,8 @@ def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
     ("synthetic", "raw", "raw"),
 ])
 def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
-    monkeypatch.setattr(study, "load_once", lambda name, *_, **__: stand_in(name, 300))
+    absent = SimpleNamespace(name=dataset, digest="d", lengths=torch.tensor([3, 300]))
+    monkeypatch.setattr(study, "load_once", lambda *_, **__: absent)
     found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
     assert found.recipe.pipeline == expected
     assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
