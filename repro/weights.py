@@ -61,10 +61,11 @@ def export(key: str, path: Path | None = None) -> Path:
     recipe: Any = study.recipe.from_dict(stored["recipe"])
     path = path or store.folder(key) / "encoder.safetensors"
     if isinstance(recipe, ImageRecipe):
-        images.save(path, image_study.trained_model(state, recipe), recipe.to_dict(), augment.centred_view(recipe))
+        model, view = image_study.trained_model(state, recipe), images.described_view(augment.centred_view(recipe))
     else:
+        model = skeleton_study.trained_model(state, recipe)
         view = {"pipeline": skeletons.recorded_view(recipe).pipeline}
-        weights.save(path, skeleton_study.trained_model(state, recipe), recipe.to_dict(), view)
+    weights.save(path, model, recipe.to_dict(), view)
     return path
 
 
@@ -82,7 +83,7 @@ def load(path: str | Path) -> Encoder:
     if not isinstance(recipe, dict) or not isinstance(view, dict):
         raise ValueError(f"{path} does not say by which recipe it was trained and what it takes; export it again")
     if "pipeline" not in view:
-        network = images.load(path)
+        network = weights.load(path, images.ImageModel)
         return Encoder(network, images.load_view(path), network.features, recipe)
     try:
         prepare = skeletons.RecordedView(**view)

@@ -18,8 +18,8 @@ class Embeddings:
 
     Args:
         a: (P, d) points or first factors, of moderate size.
-        b: (P, e) second factors; None for points. Against cancellation these are then moved by the median of about a
-            hundred: the mean would follow a single huge one and take the digits of all others.
+        b: (P, e) second factors; None for points, from which the median of about a hundred of them is subtracted, so
+            that digits do not cancel (the mean would follow a single huge point).
         crossed: (P, 2 M) rows [c, w]; None without them.
     """
 

@@ -217,7 +217,12 @@ def select(
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     given = _checked(candidates, queries, query_inputs, temperature)
-    free = _admissible(candidates, excluded)
+    if excluded is None:
+        excluded = torch.zeros(len(candidates), dtype=torch.bool, device=candidates.device)
+    if excluded.dtype != torch.bool:
+        raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
+    free = ~excluded
     size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     candidates, queries, query_inputs = raised(*given.values())
@@ -245,16 +250,6 @@ def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperat
     check_shapes(_ADVICE, candidates=(candidates, "P d"), queries=(queries, "M d"), query_inputs=(query_inputs, "M e"))
     check_temperatures(temperature=temperature)
     return {"candidates": candidates, "queries": queries, "query_inputs": query_inputs}
-
-
-def _admissible(candidates: Tensor, excluded: Tensor | None) -> Tensor:
-    """Which candidates may be chosen: (P,) bool."""
-    if excluded is None:
-        return torch.ones(len(candidates), dtype=torch.bool, device=candidates.device)
-    if excluded.dtype != torch.bool:
-        raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
-    return ~excluded
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:

@@ -98,7 +98,7 @@ class ImageModel(nn.Module):
         name, small: of `trunk`.
         head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
         groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
-            processes together.
+            processes together. They belong to the training: in a file of weights batch normalisation is plain.
     """
 
     def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:
@@ -131,29 +131,20 @@ class ImageModel(nn.Module):
         return self.embed(self.features(images))
 
 
-def save(path: Path, model: ImageModel, recipe: dict[str, Any], view: CentredView) -> None:
-    """Write the model's weights, see `repro.run.weights.save`, which raises.
+def described_view(view: CentredView) -> dict[str, Any]:
+    """A view as files of weights hold it (`repro.run.weights.save`).
 
-    The view is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side
-    is resized to as many), mean and std (of red, green and blue in [0, 1]).
+    That is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side is
+    resized to as many), mean and std (of red, green and blue in [0, 1]).
     """
-    seen = {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
-    weights.save(path, model, recipe, seen)
-
-
-def load(path: Path) -> ImageModel:
-    """The model of a file written by `save`, on the CPU in evaluation mode; raises as `repro.run.weights.load`.
-
-    Its batch normalisation is plain: ghost groups belong to the recipe's training.
-    """
-    return weights.load(path, ImageModel)
+    return {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
 
 
 def load_view(path: Path) -> CentredView:
-    """What makes the input of the model of a file written by `save` from images, (N, 3, H, W) uint8 or in [0, 1].
+    """What makes the input of the model in a file of weights from images, (N, 3, H, W) uint8 or in [0, 1].
 
     Raises:
-        FileNotFoundError, ValueError: as `load`.
+        FileNotFoundError, ValueError: as `repro.run.weights.load`.
     """
     seen, _ = weights.read(path, "view")
     try:

@@ -26,7 +26,7 @@ KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tri
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
 ABSURD = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-# What NumPy raises for a file of no array or one of another kind, or warns of.
+# What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 

@@ -1,7 +1,6 @@
 """How the image papers' recipes are trained and measured."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,11 +21,12 @@ from repro.run.store import Cell, Store
 from repro.table import Study, optimiser
 
 EVALUATION = 1  # raise when `measure` measures more, or otherwise
+load_once = manifest.read_once(maxsize=2)(load)
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:
     """The data set of a recipe; read once per process while its files stay the same."""
-    return _load(recipe.dataset, manifest.data_root(), recipe.subset)
+    return load_once(recipe.dataset, manifest.data_root(), subset=recipe.subset)
 
 
 def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:
@@ -107,7 +107,7 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
     Returns:
         By what they are ("image", "weak view", "strong view"): (n, 3, H, W) in [0, 1].
     """
-    data = _load(dataset, manifest.data_root(), subset)
+    data = load_once(dataset, manifest.data_root(), subset=subset)
     labels = data.labels[data.train].unique()[:8]  # of a part, some classes may have no image
     places = [int((data.train & (data.labels == label)).nonzero()[0]) for label in labels]
     recipe, plain = paper(dataset, "sce"), Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -148,11 +148,6 @@ def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))
-
-
-@manifest.read_once(maxsize=2)
-def _load(name: str, root: Path, subset: bool) -> ImageSet:
-    return load(name, root, subset=subset)
 
 
 IMAGES = Study(

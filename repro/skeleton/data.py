@@ -188,7 +188,7 @@ def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Spl
     masks = {part: mask[long] for part, mask in masks.items()}
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
-    parts = [_transformed(part, pipeline) for part in parts if len(part) > LONGER_THAN]
+    parts = [transform(part, pipeline).reshape(-1, WIDTH) for part in parts if len(part) > LONGER_THAN]
     sequences = np.zeros((len(parts), FRAMES, WIDTH), dtype=np.float32)
     for row, part in zip(sequences, parts, strict=True):
         row[:len(part)] = part
@@ -244,17 +244,13 @@ class RecordedView:
             raise ValueError(f"its shape is {frames.shape}; give (frames, {performers.JOINTS}, 3)")
         if not np.isfinite(frames).all():
             raise ValueError("a coordinate is not finite; leave it out, or mend it")
-        return _transformed(frames, self.pipeline).astype(np.float32)
+        return transform(frames, self.pipeline).reshape(-1, WIDTH).astype(np.float32)
 
 
 def recorded_view(recipe: SkeletonRecipe) -> RecordedView:
     """What the encoder of a recipe takes of recordings."""
     own = recipe.dataset == "ntu" and recipe.pipeline == "default"
     return RecordedView("authors" if own else recipe.pipeline)
-
-
-def _transformed(frames: np.ndarray, pipeline: str) -> np.ndarray:
-    return transform(frames, pipeline).reshape(-1, WIDTH)
 
 
 def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int | None]) -> None:

@@ -279,7 +279,7 @@ def _head(kind: str, units: int, projection: int) -> nn.Module:
 
 
 def _from_own_draws(make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` makes from a seed drawn from the global generator, which gives one number however many it takes."""
+    """What `make` makes. However many draws it takes, the global generator moves on by one, the seed of these draws."""
     seed = int(torch.randint(2**62, (), device="cpu"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,8 +1,6 @@
 """Pre-training with any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -155,7 +153,8 @@ class Pretrainer(Learner):
 
         Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
         """
-        sequences, readouts = self._sequences(data), []
+        sequences = self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
+        readouts = []
         parts = list(sequences.of_similar_length(torch.arange(len(sequences)), frames))
         for part in parts:
             batch, _, cpu_lengths = sequences.batch(part)
@@ -164,24 +163,20 @@ class Pretrainer(Learner):
         return readouts, self.model.embed(readouts)
 
     @torch.no_grad()
-    def decoded_scale(self, data: SkeletonSet, readouts: Tensor, frames: int = CHUNK) -> float:
+    def decoded_scale(self, readouts: Tensor, frames: int = CHUNK) -> float:
         """Root mean square of what the decoder makes of the test split, over that of the test split itself.
 
         Over all coordinates of all valid frames. 1: decoded sequences are as large as the data. `readouts` (n, H) are
-        those of `features`.
+        those of the learner's own data.
         """
-        sequences = self._sequences(data)
         squares = torch.zeros(2, dtype=torch.float64, device=self.device)
-        for part in sequences.of_similar_length(data.test.nonzero().flatten(), frames):
-            batch, lengths, _ = sequences.batch(part)
+        for part in self.sequences.of_similar_length(self.data.test.nonzero().flatten(), frames):
+            batch, lengths, _ = self.sequences.batch(part)
             decoded = self.model.decode(readouts[part.to(self.device)], batch.shape[1])
             padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
             decoded = decoded.masked_fill(padding[:, :, None], 0)
             squares += torch.stack([values.square().sum(dtype=torch.float64) for values in (decoded, batch)])
         return (squares[0] / squares[1]).sqrt().item()
-
-    def _sequences(self, data: SkeletonSet) -> Sequences:
-        return self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
 
     def accuracy_on_test(self) -> float:
         """1-NN accuracy of the readouts in percent, test samples against training samples."""
@@ -192,20 +187,6 @@ class Pretrainer(Learner):
         """Put the best weights into the model, to evaluate it; nothing if the test split was never looked at."""
         if self.best >= 0:
             self.model.load_state_dict(self.weights)
-
-    def load_weights(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_weights`; once, what looked at the test split held the pretrainer's state."""
-        super().load_weights(flat(state))
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_state_dict`."""
-        super().load_state_dict(flat(state))
-
-
-def flat(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state as it is saved today, of one that held the pretrainer's state."""
-    own = {name: value for name, value in state.items() if name != "pretrainer"}
-    return {**state.get("pretrainer", {}), **own}
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

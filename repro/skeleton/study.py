@@ -1,7 +1,6 @@
 """How the taxonomy's recipes are trained and measured."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,23 +13,19 @@ from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, flat, split
+from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
 from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
 from repro.table import Study, optimiser
 
 EVALUATION = 2  # raise when `measure` measures more, or otherwise
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
-
-
-@manifest.read_once(maxsize=2)
-def _load(name: str, root: Path, **options: Any) -> SkeletonSet:
-    return load(name, root, **options)
+load_once = manifest.read_once(maxsize=2)(load)
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
     """The data set of a recipe; read once per process while its files stay the same."""
     data = {"protocol": recipe.protocol, "pipeline": recipe.pipeline, "subset": recipe.subset}
-    return _load(recipe.dataset, manifest.data_root(), **data)
+    return load_once(recipe.dataset, manifest.data_root(), **data)
 
 
 def learners(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:
@@ -70,7 +65,6 @@ def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonM
 
     Its weights are the last, or those that the recipe has selected.
     """
-    state = flat(state)
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
     shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
     model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
@@ -111,7 +105,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     result["embedding_spread"] = spread(embeddings[test])
     result["readout_spread"] = spread(readouts[test]) / norm if norm else 0.0
     if recipe.trains_decoder:
-        result["decoded_scale"] = learner.decoded_scale(data, readouts)
+        result["decoded_scale"] = learner.decoded_scale(readouts)
     return result | {"select": recipe.select} | last
 
 

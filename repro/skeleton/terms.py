@@ -1,10 +1,11 @@
-"""The terms that objectives on skeletons consist of: what each looks at, and its loss. Another is one more `Term`."""
+"""The terms that objectives on skeletons consist of: what each looks at, and its loss. Another is one more `Term`.
+
+A loss imports what it needs when it is called: recipes, which name terms, need no torch.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-
-from repro import contrast
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,9 +33,9 @@ class Term:
 
     Attributes:
         name: without "+".
-        needs: which inputs its loss looks at "embedded" and which "decoded", of a recipe: "augmented", a view;
-            "clean", the sequences as they are; or "key", another view, by the momentum encoder, which then follows,
-            and whose embeddings or decoded sequences go to the dictionary of their kind.
+        needs: of a recipe, the inputs that its loss looks at "embedded" and those that it looks at "decoded". There are
+            "augmented", a view; "clean", the sequences as they are; and "key", another view, seen by the momentum
+            encoder. Where a key is needed the momentum encoder follows, and keys go to the dictionary of their kind.
         loss: its scalar mean over the batch, of what it needs and a recipe.
     """
 
@@ -44,23 +45,29 @@ class Term:
 
 
 def _attraction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    return contrast.objectives.attraction(batch.embedded["augmented"], batch.embedded["clean"])
+    from repro.contrast.objectives import attraction
+
+    return attraction(batch.embedded["augmented"], batch.embedded["clean"])
 
 
 def _contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    query, key = batch.embedded["augmented"], batch.embedded["key"]
-    return contrast.objectives.info_nce(query, key, batch.dictionary, recipe.temperature)
+    from repro.contrast.objectives import info_nce
+
+    return info_nce(batch.embedded["augmented"], batch.embedded["key"], batch.dictionary, recipe.temperature)
 
 
 def _reconstruction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    kinds = {"l1": contrast.objectives.reconstruction, "squared": contrast.objectives.squared_error}
-    return kinds[recipe.ad_loss](batch.decoded[recipe.ad_input], batch.clean, batch.lengths)
+    from repro.contrast.objectives import reconstruction, squared_error
+
+    loss = {"l1": reconstruction, "squared": squared_error}[recipe.ad_loss]
+    return loss(batch.decoded[recipe.ad_input], batch.clean, batch.lengths)
 
 
 def _sequence_contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    query, key = batch.decoded["augmented"], batch.decoded["key"]
-    negatives, temperature = batch.sequence_dictionary, recipe.temperature
-    return contrast.objectives.sequence_contrast(query, key, negatives, batch.lengths, temperature)
+    from repro.contrast.objectives import sequence_contrast
+
+    query, key, negatives = batch.decoded["augmented"], batch.decoded["key"], batch.sequence_dictionary
+    return sequence_contrast(query, key, negatives, batch.lengths, recipe.temperature)
 
 
 TERMS = {

@@ -24,6 +24,7 @@ from repro.image.augment import CentredView
 from repro.image.operations import Normalisation
 from repro.report import logs
 from repro.run import fit
+from repro.run import weights as weights_file
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
 from repro.skeleton import ntu
@@ -77,7 +78,8 @@ def weights() -> bytes:
     """Released weights of a tiny encoder."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         made_up_images.use_tiny_trunk(patch)
-        model.save(Path(folder) / "a", model.ImageModel("resnet18", True, "moco_v2", 4), {"epochs": 3}, VIEW)
+        tiny = model.ImageModel("resnet18", True, "moco_v2", 4)
+        weights_file.save(Path(folder) / "a", tiny, {"epochs": 3}, model.described_view(VIEW))
         return (Path(folder) / "a").read_bytes()
 
 
@@ -95,7 +97,7 @@ def read_weights(contents: bytes, folder: Path) -> None:
     path = write(folder / "encoder.safetensors", contents)
     with pytest.MonkeyPatch.context() as patch:
         made_up_images.use_tiny_trunk(patch)
-        found, view = model.load(path).state_dict(), model.load_view(path)
+        found, view = weights_file.load(path, model.ImageModel).state_dict(), model.load_view(path)
     size, = struct.unpack("<Q", contents[:8])
     stated = json.loads(contents[8 : 8 + size])
     kinds = {"F32": np.float32, "I64": np.int64}

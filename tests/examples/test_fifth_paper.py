@@ -9,7 +9,7 @@ from executed_notebooks import execute, outputs, printed
 from nbformat.v4 import new_code_cell, new_notebook
 from project_copy import copied, run, walk
 
-from repro.image.model import load
+import repro
 
 NOTEBOOK = [
     'dataset = "digits"\npreset = "auto"\nseeds = "0"\ndevice = "auto"',
@@ -108,7 +108,7 @@ def test_its_cells_are_listed(told):
 
 
 def test_the_weights_of_its_encoder_can_be_taken_elsewhere(told, copy):
-    assert load(copy / "byol.safetensors").features(torch.zeros(2, 3, 8, 8)).shape[0] == 2
+    assert repro.load(copy / "byol.safetensors").features(torch.zeros(2, 3, 8, 8)).shape[0] == 2
 
 
 def test_the_site_shows_it(told, copy):

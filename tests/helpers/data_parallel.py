@@ -22,8 +22,6 @@ from repro.contrast.momentum import (
 )
 from repro.contrast.objectives import info_nce
 
-EXCHANGES = [(1, 0), (1, 1), (2, 0), (5, 0), (8, 3)]  # samples per process, seed
-
 
 class SmallEncoder(nn.Module):
     """Two convolutions with two ghost groups, and a head normalised over the whole batch."""
@@ -67,28 +65,8 @@ def train(model, views, *, shuffle, rank=0, processes=1):
     return {"steps": found, **states}
 
 
-def exchange(rank=0, processes=1):
-    """What `encode_shuffled` hands to its encoder and returns, by samples per process and seed."""
-    found = {}
-    for samples, seed in EXCHANGES:
-        images = whole_batch(samples * processes)[rank::processes]
-        seen = []
-        keys = encode_shuffled(
-            lambda rows, seen=seen: seen.append(rows) or rows.mean((2, 3)), images,
-            generator=torch.Generator().manual_seed(seed),
-        )
-        found[samples, seed] = (seen[0], keys)
-    return found
-
-
-def whole_batch(samples):
-    """Distinct images (samples, 2, 3, 3), channels last."""
-    images = torch.arange(samples * 18.0).view(samples, 2, 3, 3)
-    return images.contiguous(memory_format=torch.channels_last)
-
-
 def in_two_processes(folder, model, views):
-    """For both ranks: `train` without and with shuffling, `exchange`, gathered rows and the message of an error."""
+    """For both ranks: `train` without and with shuffling, gathered rows and the message of an error."""
     torch.save((model, views), folder / "given.pt")
     roots = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     shared = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, roots)), "WORLD_SIZE": "2"}
@@ -110,7 +88,7 @@ def main(folder):
     torch.set_num_threads(1)
     rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=processes)
-    found = {"exchange": exchange(rank, processes)}
+    found = {}
     for shuffle in (False, True):
         model, views = torch.load(folder / "given.pt", weights_only=False)
         found[shuffle] = train(model, views, shuffle=shuffle, rank=rank, processes=processes)

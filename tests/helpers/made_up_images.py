@@ -49,4 +49,4 @@ def be_every_set(patch):
         name = f"{dataset} (subset)" if subset else dataset
         return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
 
-    patch.setattr(study, "_load", named)
+    patch.setattr(study, "load_once", named)

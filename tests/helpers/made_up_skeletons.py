@@ -1,12 +1,10 @@
-"""Smooth made-up sequences, a small learner of them, and a stand-in for data that are not here."""
-
-from types import SimpleNamespace
+"""Smooth made-up sequences, and a small learner of them."""
 
 import torch
 
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import TERMS, SkeletonRecipe
+from repro.skeleton.recipe import SkeletonRecipe
 
 FRAMES, FEATURES, SAMPLES = 12, 6, 21
 TINY = {"units": 7, "projection": 5, "dictionary": 11, "sequence_dictionary": 9, "batch": 4, "td_crop": 8,
@@ -35,12 +33,3 @@ def tiny(objectives, **changes):
 
 def learner(objectives, seed=0, data=None, **changes):
     return Pretrainer(tiny(objectives, **changes), data or made_up(), seed, CPU)
-
-
-def terms_of(name):
-    return [term for term in TERMS if term in name.split("+")]
-
-
-def stand_in(name, longest):
-    """What the list of cells asks of a data set that is not here."""
-    return SimpleNamespace(name=name, digest="d", lengths=torch.tensor([3, longest]))

@@ -6,6 +6,7 @@ by frame and compares with every entry of the dictionaries in turn.
 
 import copy
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -53,6 +54,16 @@ def slow_view(sequences, lengths, flip, shear, generator):
                 for row in range(3):
                     joint[row] = sum((1 if row == c else matrix[row, c]) * place[c] for c in range(3))
     return views
+
+
+def slow_view_invariant(frames):
+    """The transform of Predict & Cluster's released code, a joint at a time, with an explicit inverse."""
+    first = frames[0]
+    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
+    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
+    e2 /= np.linalg.norm(e2)
+    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
+    return np.array([[inverse @ (joint - first[0]) for joint in frame] for frame in frames])
 
 
 class SlowStep:

@@ -16,7 +16,7 @@ class Watch(TorchDispatchMode):
         result = function(*args, **(kwargs or {}))
         sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         self.elements = max([self.elements, *sizes])
-        self.reads += [str(function)] * ("_local_scalar_dense" in str(function))
+        self.reads += [str(function)] * any(name in str(function) for name in ("_local_scalar_dense", "nonzero"))
         return result
 
 

@@ -25,9 +25,11 @@ def network(request, monkeypatch):
     return resnet18
 
 
-@pytest.fixture
-def any_data(monkeypatch):
-    """Every data set is there, under its name and a digest of its own."""
-    from made_up_images import be_every_set
+@pytest.fixture(scope="module")
+def tiny_trunk():
+    """All networks of a file have the tiny trunk."""
+    from made_up_images import use_tiny_trunk
 
-    be_every_set(monkeypatch)
+    with pytest.MonkeyPatch.context() as patch:
+        use_tiny_trunk(patch)
+        yield

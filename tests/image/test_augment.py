@@ -1,4 +1,4 @@
-"""Views of images: operations one after the other, their random parameters against torchvision's, what is refused."""
+"""Views of images: their operations and random parameters against torchvision's, and what is refused."""
 
 import itertools
 import math
@@ -6,26 +6,151 @@ import math
 import pytest
 import torch
 from scipy import stats
-from slow_operations import (
-    CIFAR10,
-    IMAGENET,
-    RATIO,
-    assert_near,
-    blurred,
-    cropped,
-    each,
-    generator,
-    jittered,
-    pictures,
-    sides,
-)
 from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from repro.image.augment import CentredView, ShiftedView, View, draw_boxes, normalisation, probe, strong, weak
-from repro.image.operations import as_float, normalise, shifted_crop
+from repro.image.operations import (
+    BRIGHTNESS,
+    CONTRAST,
+    HUE,
+    SATURATION,
+    as_float,
+    colour_jitter,
+    gaussian_blur,
+    greyscale,
+    normalise,
+    resized_crop,
+    shift_hue,
+    shifted_crop,
+)
+
+CIFAR10, IMAGENET = normalisation("cifar10"), normalisation("imagenet")
+RATIO = (3 / 4, 4 / 3)
+ADJUST = {
+    BRIGHTNESS: functional.adjust_brightness,
+    CONTRAST: functional.adjust_contrast,
+    SATURATION: functional.adjust_saturation,
+    HUE: functional.adjust_hue,
+}
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def pictures(count=8, height=32, width=32, seed=0):
+    """Noise of several contrasts, (count, 3, height, width) uint8, one picture of pure colours, and one grey."""
+    draws = generator(seed)
+    contrast = torch.rand(count, 1, 1, 1, generator=draws)
+    noise = torch.rand(count, 3, height, width, generator=draws)
+    images = (255 * (noise * contrast + (1 - contrast) * torch.rand(count, 3, 1, 1, generator=draws))).byte()
+    images[0] = 255 * (images[0] > images[0].float().mean())
+    images[-1] = images[-1, :1]
+    return images
+
+
+def each(operation, images, *parameters):
+    """The operation of torchvision on every sample with its own parameters."""
+    return torch.stack([operation(image, *own) for image, *own in zip(images, *parameters, strict=True)])
+
+
+def assert_near(found, expected, tolerance):
+    """No element differs by more than the tolerance."""
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
+
+
+def cropped(image, box, flip, size):
+    crop = functional.resized_crop(image, *box.tolist(), size=[size, size], antialias=True)
+    return functional.horizontal_flip(crop) if flip else crop
+
+
+def jittered(image, factors, order):
+    for operation in order.tolist():
+        image = ADJUST[operation](image, factors[operation].item())
+    return image
+
+
+def blurred(image, sigma):
+    kernel = [min(23, 2 * side - 1) for side in (image.shape[2], image.shape[1])]
+    return functional.gaussian_blur(image, kernel, [sigma.item()] * 2) if sigma > 0 else image
+
+
+def sides(count, height, width):
+    return torch.full((count,), height), torch.full((count,), width)
+
+
+# ---------------------------------------------------------------------------------------------- operations
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"), [(32, 32, 32), (12, 40, 32), (96, 96, 96), (200, 150, 32), (375, 500, 224), (9, 7, 1)]
+)
+def test_resized_crop_is_that_of_torchvision(height, width, size):
+    images = as_float(pictures(8, height, width))
+    boxes = draw_boxes(*sides(8, height, width), scale=(0.02, 1.0), ratio=RATIO, generator=generator(1))
+    boxes[0] = torch.tensor([0, 0, height, width])
+    boxes[1] = torch.tensor([height - 1, width - 1, 1, 1])
+    boxes[2] = torch.tensor([height // 2, 0, 1, width])
+    flipped = torch.arange(8) % 2 == 1
+    expected = each(cropped, images, boxes, flipped, [size] * 8)
+    assert_near(resized_crop(images, boxes, flipped, size), expected, 1e-6)
+
+
+def test_shifted_crop_is_a_crop_of_the_padded_image():
+    images = as_float(pictures(81, 6, 9))
+    shifts = torch.cartesian_prod(torch.arange(-4, 5), torch.arange(-4, 5))
+    flipped = torch.rand(81, generator=generator()) < 0.5
+
+    def reference(image, shift, flip):
+        down, right = shift.tolist()
+        crop = functional.crop(functional.pad(image, 4), 4 + down, 4 + right, 6, 9)
+        return functional.horizontal_flip(crop) if flip else crop
+
+    assert torch.equal(shifted_crop(images, shifts, flipped), each(reference, images, shifts, flipped))
+
+
+@pytest.mark.parametrize(
+    ("strength", "tolerance"), [((0.4, 0.4, 0.4, 0.1), 2e-6), ((1.0, 1.0, 1.0, 0.5), 5e-6)]
+)
+def test_colour_jitter_is_that_of_torchvision_in_every_order(strength, tolerance):
+    images = as_float(pictures(96, 16, 16))
+    order = torch.tensor(list(itertools.permutations(range(4)))).repeat(4, 1)
+    factors = View(16, IMAGENET, jitter=1.0, strength=strength).draw(96, 16, 16, generator(1)).factors
+    assert_near(colour_jitter(images, factors, order), each(jittered, images, factors, order), tolerance)
+
+
+def test_hue_is_that_of_torchvision_for_every_colour():
+    level = torch.linspace(0, 1, 9)
+    colours = torch.cartesian_prod(level, level, level).T.reshape(1, 3, 27, 27).repeat(41, 1, 1, 1)
+    shift = torch.linspace(-0.5, 0.5, 41)
+    expected = each(lambda image, turns: functional.adjust_hue(image, turns.item()), colours, shift)
+    assert_near(shift_hue(colours, shift), expected, 2e-6)
+
+
+def test_hue_of_almost_grey_pixels_is_finite_and_stays_almost_grey():
+    grey = torch.tensor([0.0, 1e-30, 0.3, 1.0])[:, None, None, None].repeat(1, 3, 1, 4)
+    grey[:, :, 0, 1:] += torch.tensor([1e-12, 6e-8, -6e-8]) * torch.tensor([[1.0], [0.0], [2.0]])
+    assert_near(shift_hue(grey, torch.tensor([0.5, -0.1, 0.3, 0.1])), grey, 1e-6)
+
+
+def test_greyscale_is_that_of_torchvision():
+    images = as_float(pictures(6))
+    chosen = torch.tensor([True, False, True, True, False, True])
+    expected = torch.where(chosen[:, None, None, None], functional.rgb_to_grayscale(images, 3), images)
+    assert torch.equal(greyscale(images, chosen), expected)
+
+
+@pytest.mark.parametrize(("height", "width"), [(32, 32), (224, 224), (40, 12), (8, 8), (3, 2), (1, 1)])
+def test_blur_is_that_of_torchvision_with_a_kernel_of_23_or_the_largest_that_fits(height, width):
+    sigma = torch.tensor([0.1, 2.0, 0.0, 1e-4, 0.5, 1.0])
+    images = as_float(pictures(6, height, width))
+    assert_near(gaussian_blur(images, sigma), each(blurred, images, sigma), 2e-6)
+
+
+# ---------------------------------------------------------------------------------------------- views
 
 
 def test_images_are_normalised_by_the_published_constants():
@@ -127,9 +252,18 @@ def test_a_crop_larger_than_the_image_is_refused(size, resize):
 # ---------------------------------------------------------------------------------------------- random parameters
 
 
-def agree(ours, theirs):
-    """Two samples of one distribution, by the Kolmogorov-Smirnov test (conservative for whole numbers)."""
-    assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
+def assert_alike(ours, theirs):
+    """The columns of (n, k) are samples of the same distributions, by Kolmogorov-Smirnov tests.
+
+    These are conservative for whole numbers.
+    """
+    assert stats.ks_2samp(ours.numpy(), theirs.numpy()).pvalue.min() > 1e-3
+
+
+def with_relations(top, left, height, width):
+    """The sides of boxes and what joins them, (n, 8)."""
+    relations = [height * width, width / height, top + height, left - 2 * top]
+    return torch.stack([top, left, height, width, *relations], dim=1)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +275,7 @@ def test_boxes_are_distributed_as_those_of_torchvision(height, width, scale):
     boxes = [transform.make_params([image]) for _ in range(2000)]
     theirs = torch.tensor([[box[side] for side in ("top", "left", "height", "width")] for box in boxes])
     ours = draw_boxes(*sides(20_000, height, width), scale=scale, ratio=RATIO, generator=generator(1))
-    for first, second in zip(ours.T, theirs.T, strict=True):
-        agree(first, second)
-    for function in (
-        lambda top, left, height, width: height * width,
-        lambda top, left, height, width: width / height,
-        lambda top, left, height, width: top + height,
-        lambda top, left, height, width: left - 2 * top,
-    ):
-        agree(function(*ours.T), function(*theirs.T))
+    assert_alike(*(with_relations(*boxes.T) for boxes in (ours, theirs)))
 
 
 @pytest.mark.parametrize(("height", "width"), [(8, 64), (64, 8), (1, 30)])
@@ -169,8 +295,7 @@ def test_boxes_of_images_of_different_sizes_lie_in_them_and_are_those_of_each_si
     assert (top + height <= mixed[0]).all() and (left + width <= mixed[1]).all()
     for ours, own in ((boxes[::2], (300, 400)), (boxes[1::2], (40, 60))):
         alone = draw_boxes(*sides(3000, *own), scale=(0.2, 1.0), ratio=RATIO, generator=generator(5))
-        for first, second in zip(ours.T, alone.T, strict=True):
-            agree(first, second)
+        assert_alike(ours, alone)
 
 
 def drawn(count, seed=0, **changes):
@@ -195,8 +320,7 @@ def test_factors_are_distributed_as_those_of_torchvision():
     params = [transform.make_params([]) for _ in range(2000)]
     theirs = torch.tensor([[factors[name] for name in names] for factors in params])
     ours = drawn(20_000, 1, jitter=1.0, strength=(0.4, 0.3, 0.2, 0.1)).factors
-    for first, second in zip(ours.T, theirs.T, strict=True):
-        agree(first, second)
+    assert_alike(ours, theirs)
     assert (torch.corrcoef(ours.T) - torch.eye(4)).abs().max() < 5 / math.sqrt(20_000)
 
 

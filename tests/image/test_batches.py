@@ -9,15 +9,14 @@ import pytest
 import torch
 from nursery import until
 from PIL import Image
-from slow_operations import IMAGENET
 from torchvision.transforms import v2
 
 from repro.image import operations
-from repro.image.augment import CentredView, View, draw_boxes
+from repro.image.augment import CentredView, View, draw_boxes, normalisation
 from repro.image.batches import Streamed, cropped
 from repro.image.readers import Files
 
-CPU = torch.device("cpu")
+CPU, IMAGENET = torch.device("cpu"), normalisation("imagenet")
 SIZES = [(37, 52), (60, 41), (24, 24), (90, 33), (16, 70), (33, 33), (48, 64), (5, 9), (1, 1)]   # width, height
 VIEWS = [View(24, IMAGENET), View(16, IMAGENET, scale=(0.08, 1.0)), CentredView(20, IMAGENET, resize=23),
          CentredView(20, IMAGENET, resize=23, square=True)]

@@ -14,8 +14,18 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro.image.augment import CentredView
-from repro.image.model import HEADS, TRUNKS, ImageModel, TrimmedConv2d, load, load_view, projection_head, save, trunk
+from repro.image.model import (
+    HEADS,
+    TRUNKS,
+    ImageModel,
+    TrimmedConv2d,
+    described_view,
+    load_view,
+    projection_head,
+    trunk,
+)
 from repro.image.operations import Normalisation
+from repro.run import weights
 
 VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 
@@ -143,22 +153,26 @@ def test_sample_i_trains_in_group_i_mod_groups():
 @pytest.fixture
 def written(model, tmp_path):
     path = tmp_path / "folder" / "weights.safetensors"
-    save(path, model, {"epochs": 200, "temperature": 0.1, "layout": None}, VIEW)
+    weights.save(path, model, {"epochs": 200, "temperature": 0.1, "layout": None}, described_view(VIEW))
     return path
 
 
-def rewritten(path, weights=None, **metadata):
+def load(path):
+    return weights.load(path, ImageModel)
+
+
+def rewritten(path, tensors=None, **metadata):
     """Write the file again with other weights, or other texts in its metadata."""
     with safetensors.safe_open(path, framework="pt") as file:
         before, kept = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     texts = before | {name: json.dumps(json.loads(before[name]) | value) for name, value in metadata.items()}
-    safetensors.torch.save_file(kept | (weights or {}), path, metadata=texts)
+    safetensors.torch.save_file(kept | (tensors or {}), path, metadata=texts)
 
 
 def test_weights_there_and_back(tmp_path):
     torch.manual_seed(1)
     trained = with_history(ImageModel("resnet18", True, "sce", 16, groups=2).to(memory_format=torch.channels_last))
-    save(tmp_path / "weights", trained.train(), {}, VIEW)
+    weights.save(tmp_path / "weights", trained.train(), {}, {})
     before = torch.get_rng_state()
     loaded = load(str(tmp_path / "weights"))
     assert torch.equal(torch.get_rng_state(), before) and not loaded.training
@@ -183,7 +197,7 @@ def test_the_view_and_what_the_file_says_of_itself(written):
 def test_a_save_that_fails_leaves_the_old_file(written, model):
     before = written.read_bytes()
     with pytest.raises(TypeError, match="not JSON serializable"):
-        save(written, model, {"when": object()}, VIEW)
+        weights.save(written, model, {"when": object()}, {})
     assert written.read_bytes() == before and list(written.parent.iterdir()) == [written]
 
 
@@ -211,14 +225,14 @@ def test_a_view_that_cannot_be_made_is_refused(written, change, message):
         load_view(written)
 
 
-@pytest.mark.parametrize(("weights", "architecture", "message"), [
+@pytest.mark.parametrize(("values", "architecture", "message"), [
     ({}, {"name": "resnet34"}, "resnet34"), ({}, {"layers": 3}, "layers"), ({}, {"projection": -3}, "."),
     ({}, {"projection": 2**70}, "."), ({}, {"projection": 8}, "head.3.bias"), ({}, {"head": "moco_v2"}, "head.0.bias"),
     ({}, {"small": False}, "trunk.conv1.weight"), ({"head.9.weight": 0.0}, {}, "head.9.weight"),
     ({"head.3.bias": float("nan")}, {}, "head.3.bias is not finite"),
 ])
-def test_a_file_that_describes_another_model_is_refused(written, weights, architecture, message):
-    tensors = {name: torch.full((16,), value) for name, value in weights.items()}
+def test_a_file_that_describes_another_model_is_refused(written, values, architecture, message):
+    tensors = {name: torch.full((16,), value) for name, value in values.items()}
     rewritten(written, tensors, architecture=architecture)
     with pytest.raises(ValueError, match=rf"does not hold the model it describes (?s:.*){message}(?s:.*)export it"):
         load(written)

@@ -85,24 +85,6 @@ def test_unlabeled_images_are_for_pre_training_and_labelled_ones_for_supervision
     assert_same_training(fast, Slow(fast, network), 4)
 
 
-def test_shuffling_matters_where_groups_are_normalised_apart():
-    for groups, same in ((1, True), (2, False)):
-        losses = [trace(learner(groups=groups, shuffle=shuffle), 3) for shuffle in (True, False)]
-        assert torch.allclose(*losses, rtol=1e-4) == same
-
-
-def test_supervision_leaves_keys_and_head_alone():
-    fast = learner("supervised")
-    before = copy.deepcopy(fast.state_dict())
-    trace(fast, 2)
-    after = fast.state_dict()
-    for part, prefix in (("keys", ""), ("dictionary", ""), ("model", "head.")):
-        for name, value in after[part].items():
-            if name.startswith(prefix):
-                assert torch.equal(value, before[part][name]), name
-    assert not torch.equal(after["classifier"]["weight"], before["classifier"]["weight"])
-
-
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("method", TRAINED)
 def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
@@ -196,28 +178,6 @@ def test_the_learning_rate_follows_a_table():
     assert [learning_rate(recipe, step, 4) for step in range(21)] == pytest.approx(warm + cosine)
     recipe = tiny(epochs=3, warmup=1, learning_rate=1.0)  # a warm-up of one step is a step at rate zero
     assert [learning_rate(recipe, step, 1) for step in range(3)] == pytest.approx([0, 1, 0.5])
-
-
-@pytest.mark.parametrize(("schedule", "every"), [("step", 1), ("epoch", 7)])
-def test_without_warm_up_the_learning_rate_is_torchs_cosine(schedule, every):
-    epochs, steps = 6, 7
-    recipe = tiny(epochs=epochs, learning_rate=0.03, schedule=schedule)
-    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.03)
-    torchs = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=epochs * steps // every)
-    for step in range(epochs * steps):
-        assert learning_rate(recipe, step, steps) == pytest.approx(torchs.get_last_lr()[0])
-        optimiser.step()
-        if (step + 1) % every == 0:
-            torchs.step()
-
-
-@pytest.mark.parametrize(("ramp", "expected"), [(True, [2, 2, 4, 4, 6, 6]), (False, [6] * 6)])
-def test_the_strength_is_ramped_by_epoch(ramp, expected):
-    fast, strengths = learner("jcl", strength=6.0, ramp=ramp), []
-    for _ in range(6):
-        strengths.append(fast.strength())
-        fast.step()
-    assert strengths == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------------------------------------- features, neighbours

@@ -179,13 +179,3 @@ def test_the_presets_make_recipes_of_another_papers_class(preset):
     assert [name for name, value in sce.to_dict().items() if value != getattr(recipe, name) and name not in own] == []
     with pytest.raises(ValueError, match="method='moco' is not one of: random, novel"):
         preset("stl10", "moco", kind=Novel)
-
-
-def test_another_papers_method_has_the_data_sets_values_alone_and_uses_no_dictionary():
-    recipe = paper("stl10", "novel", kind=Novel)
-    sources = {name: source for name, _, source in recipe.described()}
-    assert sources["momentum"] == "its paper" and sources["size"] == "SCE supplement"
-    assert not [source for source in sources.values() if "MoCo v2" in source]
-    used = {name for name in recipe.to_dict() if recipe.uses(name)}
-    assert {"units", "momentum", "projection", "key_view"} <= used
-    assert used.isdisjoint({"dictionary", "temperature", "key_temperature", "weight", "keys", "strength"})

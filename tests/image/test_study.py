@@ -4,41 +4,31 @@ import copy
 import dataclasses
 import itertools
 import json
-import sys
 
-import made_up_images
 import numpy as np
 import pytest
-import safetensors
 import torch
 from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
-import repro
-from repro import cli, table
+from repro import table
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
-from repro.image.model import load, load_view
+from repro.image.model import load_view
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
 from repro.run.fit import load_checkpoint
 from repro.run.store import Store
+from repro.weights import load
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")
 SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
          "precision": "float32", "channels_last": False}
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def tiny_trunk():
-    with pytest.MonkeyPatch.context() as patch:
-        made_up_images.use_tiny_trunk(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny_trunk", "one_thread")
 
 
 def guessed(**parts):
@@ -153,11 +143,10 @@ def test_evaluating_changes_nothing_and_repeats_itself(data):
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch, data):
+def store(runs, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(study, "_load", lambda *_: data)
-    return Store(tmp_path / "runs")
+    monkeypatch.setattr(study, "load_once", lambda *_, **__: data)
+    return Store(runs)
 
 
 def small_cell(method="moco", **changes):
@@ -192,24 +181,16 @@ def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, m
 # ---------------------------------------------------------------------------------------------- weights
 
 
-def weights(monkeypatch, capsys, *arguments):
-    """Status, output and errors of `repro results weights`."""
-    monkeypatch.setattr(sys, "argv", ["repro", "results", "weights", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return (ended.value.code or 0, *capsys.readouterr())
-
-
 @pytest.mark.parametrize("changes", [{}, {"channels_last": True, "groups": 2, "head": "moco_v2"}], ids=str)
-def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, capsys, changes):
+def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes):
     chosen = small_cell("moco", **changes)
     trained(store, chosen)
     path = tmp_path / "encoder.safetensors"
-    assert weights(monkeypatch, capsys, chosen.key, "--output", path) == (0, f"{path}\n", "")
+    assert repro("results", "weights", chosen.key, "--output", str(path)) == (0, f"{path}\n", "")
     model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
     assert not model.training
     assert load_view(path) == CentredView(8, DIGITS, 8)
-    again, read, untrained = study.resumed(chosen, CPU), load(path), Pretrainer(chosen.recipe, data, 5, CPU)
+    again, untrained = study.resumed(chosen, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4
     index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
     expected = again.features(index)
@@ -217,20 +198,18 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, monkeypatch, c
     with torch.no_grad():
         torch.testing.assert_close(model.features(images), expected)
         torch.testing.assert_close(model(images), again.embed(expected))
-    assert_equal_states(model.state_dict(), read.state_dict())
-    encoder = repro.load(path)
+    encoder = load(path)
+    assert_equal_states(model.state_dict(), encoder.model.state_dict())
     torch.testing.assert_close(encoder(data.images), expected)
     assert encoder.recipe == chosen.recipe.to_dict() and not encoder(data.images).requires_grad
-    with safetensors.safe_open(path, framework="pt") as file:
-        assert json.loads(file.metadata()["recipe"]) == chosen.recipe.to_dict()
 
 
-def test_weights_that_are_not_there(store, monkeypatch, capsys):
+def test_weights_that_are_not_there(store, repro):
     chosen = small_cell()
     _, run = trained(store, chosen)
 
     def refused(key):
-        status, out, errors = weights(monkeypatch, capsys, key)
+        status, out, errors = repro("results", "weights", key)
         assert status == 2 and out == "" and "Traceback" not in errors
         return errors
 

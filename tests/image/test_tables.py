@@ -1,9 +1,9 @@
 """The image tables: small trainings of all methods, cells that tables share, what processes cannot share."""
 
-import made_up_images
 import pandas as pd
 import pytest
 import torch
+from made_up_images import be_every_set
 from stored_cells import refuse
 
 import repro
@@ -16,14 +16,7 @@ from repro.run.store import Store
 
 TABLES = [name for name, declared in repro.TABLES.items() if declared.study is IMAGES]
 ALL = {"preset": "smoke", "method": ",".join(METHODS), "seeds": "0,1"}
-pytestmark = pytest.mark.usefixtures("runs")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def tiny_trunk():
-    with pytest.MonkeyPatch.context() as patch:
-        made_up_images.use_tiny_trunk(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny_trunk", "runs")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +65,8 @@ def test_a_second_call_trains_nothing_and_tables_share_equal_cells(trained, monk
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_processes_cannot_share_is_refused_before_anything_is_trained(any_data, monkeypatch, capsys, name):
+def test_what_processes_cannot_share_is_refused_before_anything_is_trained(monkeypatch, capsys, name):
+    be_every_set(monkeypatch)
     monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
     with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--variant ghost_groups"):
         repro.run_table(name, preset="smoke", engine="inline", device="cpu")

@@ -1,6 +1,7 @@
 """NW-UCLA from its files to sequences: a small distribution in its format, and the real one where it is; batches."""
 
 import dataclasses
+import json
 import zipfile
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 import yaml
 from made_up_skeletons import CPU, made_up
-from ucla_files import body, recording, slow_view_invariant
+from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
 from repro.run import device
@@ -17,6 +18,22 @@ from repro.skeleton.data import Sequences
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from repro.skeleton.study import data_of, measure
+
+
+def body(length, seed=0):
+    """(length, 20, 3) of a standing figure with random joints, hips across and spine up."""
+    rng = np.random.default_rng(seed)
+    frames = rng.normal(0, 0.3, (1, 20, 3)) + np.cumsum(rng.normal(0, 0.02, (length, 20, 3)), axis=0) + [0, 0, 2.5]
+    frames[:, 1] = frames[:, 0] + [0.01, 0.07, -0.01]
+    frames[:, 12], frames[:, 16] = frames[:, 0] + [-0.08, -0.05, 0.02], frames[:, 0] + [0.08, -0.06, -0.01]
+    return frames.round(6)
+
+
+def recording(name, frames):
+    """(file name, JSON) in the official format."""
+    label = list(data.UCLA_ACTIONS).index(int(name[1:3])) + 1
+    return f"{name}.json", json.dumps({"file_name": name, "skeletons": frames.tolist(), "label": label}).encode()
+
 
 SMALL = dict(recording(name, body(length, length)) for name, length in (
     ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),

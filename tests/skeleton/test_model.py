@@ -1,4 +1,4 @@
-"""The model against equations written out by hand and torch's own GRU: sizes, initialisation, recursions, packing."""
+"""The model against torch's own GRU, sequence by sequence: sizes, initialisation, recursions, packing."""
 
 import math
 
@@ -9,7 +9,6 @@ from torch import nn
 from repro.skeleton.model import GRU, BidirectionalEncoder, Decoder, Encoder, Packing, SkeletonModel
 
 LENGTHS = torch.tensor([9, 1, 4, 12, 2])
-GATES = 3
 
 
 def parameters(module):
@@ -142,31 +141,6 @@ def padded(features=6, dtype=torch.float64, filling=0.0):
     return sequences
 
 
-def recursion(module, inputs, ending):
-    """States (T, H) of one layer of a GRU from zero, frame by frame, by its equations."""
-    w_x, w_h, b_x, b_h = (getattr(module, f"{name}_{ending}").detach()
-                          for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-    state, states = torch.zeros(module.hidden_size, dtype=inputs.dtype), []
-    for frame in inputs:
-        from_input, from_state = (w_x @ frame + b_x).chunk(GATES), (w_h @ state + b_h).chunk(GATES)
-        reset = torch.sigmoid(from_input[0] + from_state[0])
-        update = torch.sigmoid(from_input[1] + from_state[1])
-        candidate = torch.tanh(from_input[2] + reset * from_state[2])
-        state = (1 - update) * candidate + update * state
-        states.append(state)
-    return torch.stack(states)
-
-
-def slow_gru(module, inputs):
-    """Top-layer states (T, H) of a GRU; (T, 2 H) where it reads both ways, each layer's directions side by side."""
-    for layer in range(module.num_layers):
-        states = [recursion(module, inputs, f"l{layer}")]
-        if module.bidirectional:
-            states.append(recursion(module, inputs.flip(0), f"l{layer}_reverse").flip(0))
-        inputs = torch.cat(states, dim=1)
-    return inputs
-
-
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize(("kind", "filling"), [(Encoder, 0.0), (Encoder, 1e3), (BidirectionalEncoder, 7.0)])
 def test_a_readout_is_the_state_that_each_direction_ends_in_whatever_the_padding(kind, filling, layers):
@@ -175,7 +149,7 @@ def test_a_readout_is_the_state_that_each_direction_ends_in_whatever_the_padding
     readouts = encoder(sequences, LENGTHS)
     assert readouts.shape == (5, 8)
     for readout, sequence, length in zip(readouts, sequences, LENGTHS.tolist(), strict=True):
-        states = slow_gru(encoder.gru, sequence[:length].detach())
+        states = nn.GRU.forward(encoder.gru, sequence[:length].detach())[0]
         expected = torch.cat([states[-1, :4], states[0 if kind is BidirectionalEncoder else -1, 4:]])
         torch.testing.assert_close(readout, expected, rtol=1e-12, atol=1e-12)
     readouts.sum().backward()
@@ -192,7 +166,7 @@ def test_decoder_is_a_recursion_with_constant_input(layers, size):
     decoded = decoder(inputs, 7)
     assert decoded.shape == (4, 7, 6)
     for given, found in zip(inputs, decoded, strict=True):
-        states = slow_gru(decoder.gru, given.expand(7, size))
+        states = nn.GRU.forward(decoder.gru, given.expand(7, size))[0]
         expected = torch.stack([decoder.output.weight @ state + decoder.output.bias for state in states])
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 

@@ -26,20 +26,13 @@ from ntu_files import (
     text,
     wide,
 )
+from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
 from repro.skeleton import data, ntu
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from repro.table import find
-
-
-def test_bones_run_from_the_middle_of_the_hip_to_head_hands_and_feet():
-    """Joints by the numbers of Kinect v2: 20 between the shoulders, 21 to 24 tips of hands and thumbs."""
-    limbs = [(0, 1, 20, 2, 3), (0, 12, 13, 14, 15), (0, 16, 17, 18, 19)]
-    limbs += [(20, 4, 5, 6, 7, 21), (7, 22), (20, 8, 9, 10, 11, 23), (11, 24)]
-    assert sorted(ntu.BONES) == sorted(bone for limb in limbs for bone in itertools.pairwise(limb))
-
 
 # ---------------------------------------------------------------------------------------------- text
 
@@ -148,12 +141,7 @@ def moved(track):
 
 def slow_predict_cluster(frames):
     track = slow_main_body(frames)
-    first = track[0]
-    e1 = (first[1] - first[0]) / np.linalg.norm(first[1] - first[0])
-    e2 = (first[12] - first[16]) - np.dot(first[12] - first[16], e1) * e1
-    e2 /= np.linalg.norm(e2)
-    inverse = np.linalg.inv(np.stack([e2, np.cross(e2, e1), e1], axis=1))
-    turned = np.array([[inverse @ (joint - first[0]) for joint in joints] for joints in track if (joints != 0).all()])
+    turned = slow_view_invariant(track)[[(joints != 0).all() for joints in track]]
     for axis in range(3):
         values = turned[..., axis]
         turned[..., axis] = 2 * (values - values.min()) / (values.max() - values.min()) - 1

@@ -51,11 +51,6 @@ def test_impossible_values_are_refused(changes, message):
         SkeletonRecipe(**changes)
 
 
-def test_keys_from_before_a_field_stay():
-    assert '"bidirectional"' not in SkeletonRecipe(units=7).canonical()
-    assert '"bidirectional": true' in SkeletonRecipe(bidirectional=True).canonical()
-
-
 # ---------------------------------------------------------------------------------------------- unused fields
 
 

@@ -66,7 +66,7 @@ def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(dat
 @pytest.mark.parametrize(("objectives", "decoded"), [("random", False), ("AE+CE", False), ("CD", True), ("AD", True)])
 def test_the_decoded_scale_is_measured_where_the_decoder_is_trained(objectives, decoded, data):
     pretrainer = untrained(data, objectives)
-    expected = pretrainer.decoded_scale(data, pretrainer.features(data)[0])
+    expected = pretrainer.decoded_scale(pretrainer.features(data)[0])
     assert study.measure(pretrainer).get("decoded_scale") == (expected if decoded else None)
 
 

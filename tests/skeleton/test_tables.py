@@ -2,12 +2,11 @@
 
 import functools
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import torch
-from made_up_skeletons import stand_in
-from stored_cells import refuse
 
 from repro import run_table
 from repro.skeleton import study
@@ -48,7 +47,8 @@ def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
     ("synthetic", "raw", "raw"),
 ])
 def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
-    monkeypatch.setattr(study, "load", lambda name, *_, **__: stand_in(name, 300))
+    absent = SimpleNamespace(name=dataset, digest="d", lengths=torch.tensor([3, 300]))
+    monkeypatch.setattr(study, "load_once", lambda *_, **__: absent)
     found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
     assert found.recipe.pipeline == expected
     assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
@@ -113,17 +113,6 @@ def test_a_small_table(trained):
         for measure in TAIL[7:]:
             assert getattr(row, measure) == pytest.approx(pair[measure].mean())
     assert found["AE+CE", 0][1]["linear"] != found["AE+CE", 1][1]["linear"]
-
-
-def test_a_second_call_trains_nothing(trained, monkeypatch):
-    folder, table = trained
-    monkeypatch.setenv("REPRO_RUNS", str(folder))
-    monkeypatch.setattr("repro.table.train", refuse)
-    pd.testing.assert_frame_equal(smoke(objectives="AE+CE,random", seeds="0,1"), table)
-    shared = smoke("encoder_collapse", layers=1, objectives="random")
-    assert shared["ours"].item() == stored(folder)["random", 0][1]["linear"]
-    with pytest.raises(AssertionError, match="a cell was trained"):
-        smoke(objectives="CD")
 
 
 def test_best_on_test_end_to_end_and_the_same_cell_elsewhere_gives_the_same_result(trained, runs):
