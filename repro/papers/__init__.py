@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def offered(name: str, module: str = "") -> dict[str, Any]:
     """What papers, sorted by their names, call so in themselves or in a module of theirs, of those that have it."""
     values = {}
-    for paper in sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg):
+    for paper in sorted(package.name for package in pkgutil.iter_modules(__path__) if package.ispkg):
         place = ".".join(filter(None, (__name__, paper, module)))
-        if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
-            values[paper] = getattr(importlib.import_module(place), name)
+        if importlib.util.find_spec(place):
+            values |= {paper: value for key, value in vars(importlib.import_module(place)).items() if key == name}
     return values
 
 

@@ -74,7 +74,7 @@ def test_parts_of_a_cell_by_epoch(store):
 
 def test_parts_of_a_cell_of_the_first_edition(store):
     cell = made(IMAGES, "sce", "digits", "quick", then={"epochs": 2})
-    folder = first_edition(store, cell, "image_methods", {"linear": 50.0})
+    folder = first_edition(store, cell, "image_methods", {"linear": 50.0, "cost": {"finished": "2024", "commit": "c"}})
     (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in STEPS))
     assert len(objective_parts(cell)) == 2
 

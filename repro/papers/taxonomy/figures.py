@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.data.disk import write_atomically
 from repro.papers.taxonomy import glm, rules
 from repro.report import style
-from repro.report.logs import fullest_preset, slug, untrained
+from repro.report.logs import fullest_preset, slug, untrained, write
 from repro.report.printed import printed
 from repro.report.redraw import Drawing, provenance_of, publish, versions_in_words
 from repro.skeleton.study import SKELETONS
@@ -366,9 +365,8 @@ def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
     written = []
     for name, draw, table, provenance, version in models:
         table, stem = _rounded(table), folder / name
-        write_atomically(stem.with_suffix(".csv"), lambda path, table=table: table.to_csv(path, index=False))
         files = publish(stem, Drawing(draw), table, provenance | {"printed": source}, version)
-        written += [stem.with_suffix(".csv"), *files]
+        written += [write(table, stem.with_suffix(".csv")), *files]
     return written
 
 
