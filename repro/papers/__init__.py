@@ -31,8 +31,8 @@ def offered(name: str, module: str = "") -> dict[str, Any]:
     values = {}
     for paper in sorted(package.name for package in pkgutil.iter_modules(__path__) if package.ispkg):
         place = ".".join(filter(None, (__name__, paper, module)))
-        if importlib.util.find_spec(place):
-            values |= {paper: value for key, value in vars(importlib.import_module(place)).items() if key == name}
+        if importlib.util.find_spec(place) and hasattr(declared := importlib.import_module(place), name):
+            values[paper] = getattr(declared, name)
     return values
 
 

@@ -1,15 +1,4 @@
-"""What trained tables leave in a folder of runs."""
-
-import json
-
-
-def stored(folder, table):
-    """recipe.json and result.json of every run, by (entry, seed)."""
-    found = {}
-    for path in folder.glob(f"{table}/*/result.json"):
-        described = json.loads(path.with_name("recipe.json").read_text())
-        found[described["entry"], described["seed"]] = described, json.loads(path.read_text())
-    return found
+"""What stands for a training."""
 
 
 def refuse(*_, **__):

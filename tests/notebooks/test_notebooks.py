@@ -1,6 +1,5 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
-import ast
 import inspect
 import re
 
@@ -53,20 +52,6 @@ def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
     for cell in code_cells(path):
         assert 1 <= len(cell.source.splitlines()) <= 15
         assert max(map(len, cell.source.splitlines())) <= 120
-
-
-@each_and_those_that_read
-def test_what_it_imports_is_there(path):
-    sources = [cell.source.replace("%matplotlib inline", "") for cell in code_cells(path)]
-    lines = [node for source in sources for node in ast.walk(ast.parse(source))
-             if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {}
-    exec("\n".join(map(ast.unparse, lines)), names)
-    modules = {name for name, value in names.items() if inspect.ismodule(value)}
-    used = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
-    for node in used:
-        if isinstance(node.value, ast.Name) and node.value.id in modules:
-            assert hasattr(names[node.value.id], node.attr), ast.unparse(node)
 
 
 @each_and_those_that_read
