@@ -227,39 +227,19 @@ def negatives(dataset):
     return DataFrame(rows, columns=columns).assign(dataset=dataset, **NAMED)
 
 
-@pytest.mark.parametrize(("dataset", "made"), [
-    ("synthetic", {
-        "category_curves": {"step": [5, 10] * 2, "categories_video": 20.0, "categories_audio": 21.0, "batch": 32,
-                            "sampler": ["random"] * 2 + ["gradient"] * 2, "expected": 22.0},
-        "pretext_accuracy": {"query": ["video", "audio"] * 3, "category": list("aabbcc"), "accuracy": 50.0, "pairs": 9,
-                             "accuracy_renewed": 9.0, "method": "cmacc"},
-        "selected_negatives": negatives("synthetic"),
-    }),
-    ("digits", {
-        "objective_parts": {"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5},
-        "similarity_variance_images": {"model": ["JCL", "MoCo v2"] * 9, "d": 512, "similarity": 0.5, "variance": 1e-3},
-        "sequence_contrast": {"epoch": [1, 2], "CD": [6.0, 5.0], "sequence_dictionary": 640, "objectives": "CD",
-                              "td_queue": "live"},
-    }),
-])
-def test_logs_are_drawn_beside_their_file(dataset, made, tmp_path):
-    for name, columns in made.items():
-        DataFrame(columns).assign(**NAMED, dataset=dataset).to_csv(tmp_path / f"{name}_{dataset}.csv", index=False)
-    written = redraw(frame(), tmp_path)
-    assert {path.name for path in written} == {f"{name}_{dataset}.{ending}" for ending in ("png", "svg")
-                                               for name in made}
-    for name in made:
-        caption, source = told(tmp_path / f"{name}_{dataset}")
-        assert source == {"cells": ["00a1"], "seeds": [0], "preset": "quick", "dataset": dataset}
-        assert caption == (f"{DRAWINGS[name].caption} Data set: {dataset}. Preset: quick. Seed: 0. Drawn from 1 cell, "
-                           "whose key is in the source of this file.")
-
-
-def test_a_log_of_several_cells_names_them_all(tmp_path):
+def test_logs_are_drawn_beside_their_file_and_name_their_cells(tmp_path):
+    parts = DataFrame({"epoch": [1.0, 2.0], "InfoNCE": 4.0, "ReSSL": 3.0, "Ceil": 1.0, "loss": 4.0, "weight": 0.5})
+    parts.assign(**NAMED, dataset="digits").to_csv(tmp_path / "objective_parts_digits.csv", index=False)
     log = DataFrame({"epoch": [1, 2] * 2, "CD": 6.0, "sequence_dictionary": 640, "objectives": "CD", "td_queue": "live",
                      "key": ["c", "c", "b", "b"], "seed": [3, 3, 0, 0], "dataset": "digits", "preset": "quick"})
     log.to_csv(tmp_path / "sequence_contrast_digits.csv", index=False)
-    redraw(frame(), tmp_path)
+    stems = ("objective_parts_digits", "sequence_contrast_digits")
+    written = redraw(frame(), tmp_path)
+    assert {path.name for path in written} == {f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")}
+    caption, source = told(tmp_path / "objective_parts_digits")
+    assert source == {"cells": ["00a1"], "seeds": [0], "preset": "quick", "dataset": "digits"}
+    assert caption == (f"{DRAWINGS['objective_parts'].caption} Data set: digits. Preset: quick. Seed: 0. Drawn from 1 "
+                       "cell, whose key is in the source of this file.")
     caption, source = told(tmp_path / "sequence_contrast_digits")
     assert (source["cells"], source["seeds"]) == (["c", "b"], [0, 3])
     assert "Seeds: 0, 3. Drawn from 2 cells, whose" in caption
