@@ -72,7 +72,7 @@ def _rows(folder: str, name: str, constants: Mapping[str, object]) -> Iterator[d
 
 
 def exactly(level: str, test: Callable[..., Exact], *arguments: object, **named: object) -> Check:
-    """A check of what has no error, printed numbers or a closed form: whether a sentence is true of it, and numbers."""
+    """A check of printed numbers or a closed form, which have no error: `test` gives the verdict and numbers."""
 
     def check(evidence: Evidence) -> Finding:
         verdict, numbers = test(*arguments, **named)
@@ -117,7 +117,7 @@ def above(table: str, sides: Sides, *, datasets: tuple[str, ...] = (), **options
 
 
 def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
-    """A check of the log of a figure, of those that carry furthest the first one that says something of it."""
+    """A check of a figure's logs, those that carry furthest first: the first that `judge` has a verdict on counts."""
 
     def check(evidence: Evidence) -> Finding:
         for log in evidence.logs(name):

@@ -47,17 +47,17 @@ def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "al
 
 
 def labels(cells: DataFrame) -> Series:
-    """What people are told that cells of a table are, but for their seeds: "AE, layers=3"."""
+    """What cells of a table are called in texts, without their seeds: "AE, layers=3"."""
     pairs = zip(cells["named"], cells["changes"], strict=True)
     names = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
     return Series(names, cells.index, dtype=object)
 
 
 def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
-    """Which cells, or rows of a table, are of networks that were not trained, "random" in a column that names these.
+    """Which cells, or rows of a table, are of untrained networks: "random" in a column that says what is trained.
 
     Args:
-        named: the columns; those of tables are what studies call them, as "objectives" and "method".
+        named: such columns; in tables they are called as in recipes, "objectives" or "method".
     """
     return (rows[rows.columns.intersection(list(named))] == "random").any(axis="columns")
 

@@ -124,7 +124,7 @@ def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFra
 
 
 def _departing(cells: DataFrame, departures: Mapping[str, Any]) -> DataFrame:
-    """The cells, which are said to depart so and to be made in no setting of their own."""
+    """The cells with these departures in place of their own, and in no setting."""
     return cells.assign(departures=[departures] * len(cells), setting=[{}] * len(cells))
 
 

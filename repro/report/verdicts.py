@@ -184,7 +184,8 @@ def above(estimates: Estimates, margin: float = 0.0) -> str:
 
 def below(estimates: Estimates, margin: float = 0.0) -> str:
     """Whether all differences fall short of the margin; as `above`."""
-    return above({name: each and each._replace(mean=-each.mean) for name, each in estimates.items()}, -margin)
+    opposite = {name: estimate and estimate._replace(mean=-estimate.mean) for name, estimate in estimates.items()}
+    return above(opposite, -margin)
 
 
 def within(estimates: Estimates, tolerance: float) -> str:

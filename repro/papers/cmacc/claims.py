@@ -77,8 +77,8 @@ printed_rows = partial(predicates.of_print, rows_rise)
 
 def printed_gains() -> predicates.Exact:
     """Table 1's gains against the rows that each names."""
-    table = printed("cmacc_table1").set_index("id")
-    rows, wrong = table[table["gain_definition"].notna() & (table["gain_definition"] != "")], []
+    table, wrong = printed("cmacc_table1").set_index("id"), []
+    rows = table.dropna(subset="gain_definition")
     for number, row in rows.iterrows():
         first, second = (int(part) for part in row["gain_definition"].split("-"))
         gains = table.loc[first, TARGETS] - table.loc[second, TARGETS]
@@ -241,11 +241,9 @@ def norms_of_picks(first: str, second: str) -> Check:
             return None
         gaps = {}
         for modality in log["modality"].unique():
-            one, other = (norms.loc[modality, name] for name in (first, second))
-            error = math.hypot(one["sem"], other["sem"])
-            basis = f"{one['count']:.0f} against {other['count']:.0f} picks"
-            gaps[modality] = verdicts.Estimate(one["mean"] - other["mean"], error,
-                                               min(one["count"], other["count"]) - 1, basis)
+            mean, sem, count = (norms.loc[(modality, [first, second]), column] for column in norms)
+            basis = f"{count.iloc[0]:.0f} against {count.iloc[1]:.0f} picks"
+            gaps[modality] = verdicts.Estimate(mean.iloc[0] - mean.iloc[1], math.hypot(*sem), count.min() - 1, basis)
         return verdicts.above(gaps), f"{first} minus {second}, {verdicts.listed(gaps)}"
 
     return predicates.of_log("selected_negatives", judge)
