@@ -247,10 +247,9 @@ def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None
     axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
 
 
-def names_down(axes: Axes, names: Sequence[str], places: ArrayLike | None = None) -> None:
-    """Names from the top to the bottom, at these places or one apart, the values across."""
-    places = np.arange(len(names)) if places is None else np.asarray(places)
-    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.5, places.min() - 0.5))
+def names_down(axes: Axes, names: Sequence[str]) -> None:
+    """Names from the top to the bottom, one apart, the values across."""
+    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
     axes.tick_params(axis="y", length=0)
 
 

@@ -78,7 +78,7 @@ def grid_here(setting: Setting) -> Estimates:
 @functools.cache
 def decomposition() -> predicates.Exact:
     """L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil) on random unit vectors."""
-    query, key, negatives = _features(4096)
+    query, key, negatives = _features()
     worst = 0.0
     for weight in (0.0, 0.3, 0.5, 1.0):
         soft = ressl(query, key, negatives, 0.1, 0.05) + ceil(query, key, negatives, 0.1)
@@ -90,7 +90,7 @@ def decomposition() -> predicates.Exact:
 @functools.cache
 def pseudo_code() -> predicates.Exact:
     """The loss with a similarity of 0 at the positive in the target, as in the pseudo-code, against the formula."""
-    query, key, negatives = _features(4096)
+    query, key, negatives = _features()
     gaps = {}
     for key_temperature in (0.03, 0.05, 0.1):
         formula, as_coded = (sce(query, key, negatives, 0.1, key_temperature, 0.5, masked_positive=masked)
@@ -123,11 +123,11 @@ def _printed_at(temperature: float) -> DataFrame:
     return grid[grid["tau"] == temperature].pivot(index="dataset", columns="tau_m", values="top1")
 
 
-def _features(entries: int) -> list[torch.Tensor]:
+def _features() -> list[torch.Tensor]:
     """Random unit vectors of 256 numbers: 16 queries, their keys, and a dictionary."""
     generator = torch.Generator().manual_seed(0)
     return [normalize(torch.randn(rows, 256, generator=generator, dtype=torch.float64), dim=1)
-            for rows in (16, 16, entries)]
+            for rows in (16, 16, 4096)]
 
 
 CLAIMS = predicates.claims("sce", "SCE", {
