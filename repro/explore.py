@@ -26,19 +26,9 @@ from repro.papers.sce import target_distributions
 from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
 from repro.recipe import in_words
+from repro.report import views
 from repro.report.logs import lines_of
 from repro.report.style import BLUE, VERMILLION
-from repro.report.views import (
-    Animation,
-    Embedding,
-    Panel,
-    embedding_planes,
-    neighbours,
-    places,
-    principal_plane,
-    seen_from,
-    training_curves,
-)
 from repro.run import device as devices
 from repro.run.store import Store, parse_json, read_description
 from repro.skeleton.data import SkeletonSet
@@ -201,16 +191,17 @@ class SkeletonView(View):
         choice, (left, right) = self.choice, self.choice.runs
         sequence = explored_runs.sequence_of(choice.data, choice.index)
         up, units = explored_runs.reference(left.recipe)
-        views = explored_runs.augmented(sequence, left.recipe, self.views_drawn)
+        pair = explored_runs.augmented(sequence, left.recipe, self.views_drawn)
         original, first, second, by_left, by_right = (
-            seen_from(joints.numpy(), self.azimuth.value, up=up)
-            for joints in (sequence, *views, left.decoded(sequence), right.decoded(sequence))
+            views.seen_from(joints.numpy(), self.azimuth.value, up=up)
+            for joints in (sequence, *pair, left.decoded(sequence), right.decoded(sequence))
         )
-        panels = [Panel("input", original), Panel("augmented view 1", first), Panel("augmented view 2", second)]
+        panels = [views.Panel("input", original), views.Panel("augmented view 1", first),
+                  views.Panel("augmented view 2", second)]
         for run, joints, colour in ((left, by_left, BLUE), (right, by_right, VERMILLION)):
             untrained = "" if run.recipe.trains_decoder else " (decoder untrained)"
-            panels.append(Panel(f"decoded by {run.label}{untrained}", joints, colour, original))
-        self.animation = Animation(panels, choice.data.bones, units)
+            panels.append(views.Panel(f"decoded by {run.label}{untrained}", joints, colour, original))
+        self.animation = views.Animation(panels, choice.data.bones, units)
         self.frame.max = self.play.max = self.animation.frames - 1
         self._show_frame()
 
@@ -227,7 +218,7 @@ class EmbeddingView(View):
     def __init__(self, choice: Choice) -> None:
         self.colour = widgets.Dropdown(options=("action", "camera"), description="colour by")
         self.count = _slider("neighbours", 5, 1, 20, 1)
-        self.plane = functools.lru_cache(maxsize=4)(lambda key: principal_plane(choice.load(key).readouts))
+        self.plane = functools.lru_cache(maxsize=4)(lambda key: views.principal_plane(choice.load(key).readouts))
         controls = [self.colour, self.count]
         self.film = _image()
         self.moving = functools.lru_cache(maxsize=1)(self._moving)
@@ -245,23 +236,23 @@ class EmbeddingView(View):
     def _moving(self, index: int) -> bytes:
         """The film of a sequence as the left run's encoder takes it."""
         data, (up, units) = self.choice.data, explored_runs.reference(self.choice.runs[0].recipe)
-        joints = seen_from(explored_runs.sequence_of(data, index).numpy(), 0, up=up)
-        panel = Panel(f"chosen: {data.actions[data.labels[index]]}", joints)
-        return Animation([panel], data.bones, units).film(INTERVAL)
+        joints = views.seen_from(explored_runs.sequence_of(data, index).numpy(), 0, up=up)
+        panel = views.Panel(f"chosen: {data.actions[data.labels[index]]}", joints)
+        return views.Animation([panel], data.bones, units).film(INTERVAL)
 
     def draw(self, change: object = None) -> None:
         data, index, keys = self.choice.data, self.choice.index, self.choice.current[:2]
         embeddings = [
-            Embedding(f"{run.label}\nlinear {run.result['linear']:.1f} %, 1-NN {run.result['knn1']:.1f} %",
-                      self.plane(key), neighbours(run.readouts, index, self.count.value))
+            views.Embedding(f"{run.label}\nlinear {run.result['linear']:.1f} %, 1-NN {run.result['knn1']:.1f} %",
+                            self.plane(key), views.neighbours(run.readouts, index, self.count.value))
             for key, run in zip(keys, self.choice.runs, strict=True)
         ]
         groups, names = data.labels, data.actions
         if self.colour.value == "camera":
             groups, names = data.views - 1, [f"camera {number}" for number in range(1, int(data.views.max()) + 1)]
-        figure = embedding_planes(embeddings, groups, names, index, self.colour.value)
+        figure = views.embedding_planes(embeddings, groups, names, index, self.colour.value)
         self.show(figure)
-        self.places = places(figure, embeddings, RESOLUTION)
+        self.places = views.places(figure, embeddings, RESOLUTION)
         self.film.value = self.moving(index)
 
 
@@ -302,7 +293,7 @@ class TrainingView(View):
         super().__init__("training", [[self.left, self.right]], [self.left, self.right])
 
     def draw(self, change: object = None) -> None:
-        self.show(training_curves([
+        self.show(views.training_curves([
             (side.label, *(_log(side.value, name) for name in ("progress.jsonl", "probes.jsonl")))
             for side in (self.left, self.right)
         ]))

@@ -13,7 +13,7 @@ from smoke_runs import smoke_runs
 from repro import explore
 from repro.papers.cmacc import selection_steps
 from repro.papers.taxonomy.explored_runs import augmented, sequence_of
-from repro.report.views import neighbours
+from repro.report import views
 from repro.skeleton import ntu
 
 
@@ -46,8 +46,8 @@ def changed(view, change):
 def given(monkeypatch, name):
     """Calls of a function that draws, with their arguments."""
     calls = []
-    draw = getattr(explore, name)
-    monkeypatch.setattr(explore, name, lambda *args, **options: calls.append((args, options)) or draw(*args, **options))
+    draw = getattr(views, name)
+    monkeypatch.setattr(views, name, lambda *args, **options: calls.append((args, options)) or draw(*args, **options))
     return calls
 
 
@@ -130,7 +130,7 @@ def test_the_embedding_marks_the_neighbours_of_the_chosen_sequence(explorer, mon
     assert (chosen, of, names) == (choice.index, "camera", ["camera 1", "camera 2", "camera 3"])
     assert groups.equal(choice.data.views - 1)
     for embedding, run in zip(embeddings, choice.runs, strict=True):
-        assert embedding.neighbours.equal(neighbours(run.readouts, choice.index, 8))
+        assert embedding.neighbours.equal(views.neighbours(run.readouts, choice.index, 8))
         assert embedding.title.startswith(run.label) and f"1-NN {run.result['knn1']:.1f} %" in embedding.title
     view.colour.value = "action"
     assert calls[-1][0][1].equal(choice.data.labels) and calls[-1][0][2] == choice.data.actions

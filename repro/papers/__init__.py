@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def offered(name: str, module: str = "") -> dict[str, Any]:
-    """What papers, sorted by their names, call so in themselves or in a module of theirs, of those that have it."""
+    """The value of that name in every paper's package, or in a module of it, where there is one; papers are sorted."""
     values = {}
-    for paper in sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg):
+    for paper in sorted(package.name for package in pkgutil.iter_modules(__path__) if package.ispkg):
         place = ".".join(filter(None, (__name__, paper, module)))
-        if importlib.util.find_spec(place) and hasattr(importlib.import_module(place), name):
-            values[paper] = getattr(importlib.import_module(place), name)
+        if importlib.util.find_spec(place) and hasattr(declared := importlib.import_module(place), name):
+            values[paper] = getattr(declared, name)
     return values
 
 
@@ -161,7 +161,7 @@ def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What papers declare of a kind, by its own names; raises ValueError, naming both papers, if two have one."""
+    """What all papers declare of a kind, by name; raises ValueError if two papers use one name, naming both."""
     owners: dict[str, str] = {}
     for paper, declared in of_papers.items():
         for name in declared:

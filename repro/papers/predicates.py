@@ -22,14 +22,14 @@ Exact = tuple[bool | str, str]  # whether it holds, or a verdict; and numbers in
 Judged = tuple[str, str] | None  # verdict and evidence; None where a log says nothing of it
 
 LINEAR = {"": "linear"}
+PAIRED = "one-sided t test, 5 %, paired over"
 TEXTS = {
-    "SEEDS": verdicts.SEEDS,
-    "SEEDS_LIKE": verdicts.SEEDS_LIKE,
-    "SEEDS_SHARED": verdicts.SEEDS_SHARED,
+    "SEEDS": f"{PAIRED} shared seeds, with the pooled deviation between seeds where fewer than two",
+    "SEEDS_LIKE": f"{PAIRED} shared seeds, else with the deviation between seeds of that recipe",
+    "SEEDS_SHARED": f"{PAIRED} at least two shared seeds, as a collapsed encoder need not scatter as others do",
     "NEW_RUN": "printed number inside the 95 % prediction interval of one more run of ours (jointly), which reaches at "
     f"most {verdicts.WIDEST:g} points",
 }
-one_more_run = functools.partial(verdicts.reproduced, widest=verdicts.WIDEST)
 
 
 def claims(folder: str, paper: str, checks: Mapping[str, Check], **constants: object) -> list[Claim]:
@@ -72,7 +72,7 @@ def _rows(folder: str, name: str, constants: Mapping[str, object]) -> Iterator[d
 
 
 def exactly(level: str, test: Callable[..., Exact], *arguments: object, **named: object) -> Check:
-    """A check of what has no error, printed numbers or a closed form: whether a sentence is true of it, and numbers."""
+    """A check of printed numbers or a closed form, which have no error: `test` gives the verdict and numbers."""
 
     def check(evidence: Evidence) -> Finding:
         verdict, numbers = test(*arguments, **named)
@@ -83,6 +83,11 @@ def exactly(level: str, test: Callable[..., Exact], *arguments: object, **named:
 
 of_print = functools.partial(exactly, verdicts.PRINTED)
 closed_form = functools.partial(exactly, verdicts.CLOSED)
+
+
+def unprinted(what: str) -> Check:
+    """A check of a sentence on what the text we had does not print."""
+    return lambda evidence: Finding(verdicts.CANNOT, "", f"{what} (not in the text we had)")
 
 
 def differences(
@@ -112,7 +117,7 @@ def above(table: str, sides: Sides, *, datasets: tuple[str, ...] = (), **options
 
 
 def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
-    """A check of the log of a figure, of those that carry furthest the first one that says something of it."""
+    """A check of a figure's logs, those that carry furthest first: the first that `judge` has a verdict on counts."""
 
     def check(evidence: Evidence) -> Finding:
         for log in evidence.logs(name):

@@ -53,10 +53,8 @@ def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level:
 def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evidence) -> DataFrame:
     """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
     return DataFrame([
-        {"id": row.id, "paper": row.paper, "place": row.place, "paper_says": row.paper_says,
-         "others_say": row.others_say, "here": row.here, "measured": row.measure(evidence) or NOT_MEASURED}
-        for row in discrepancies
-    ])
+        vars(row) | {"measured": row.measure(evidence) or NOT_MEASURED} for row in discrepancies
+    ]).drop(columns="measure", errors="ignore")
 
 
 def counted(table: DataFrame) -> DataFrame:

@@ -12,7 +12,6 @@ from pandas import DataFrame, Series
 from repro.data import manifest
 from repro.report import verdicts
 from repro.report.logs import labels, untrained
-from repro.report.printed import names
 from repro.report.verdicts import UNKNOWN, Estimate, Estimates, Finding, level_of, rank
 
 Fields = Mapping[str, object]  # of recipes
@@ -223,14 +222,3 @@ def measured(
         return Finding(verdict, first.level, f"{first}: {said}" + (f". Also {also}" if also else ""))
 
     return check
-
-
-def unprinted(evidence: Evidence, table: str, what: str) -> Finding:
-    """For a sentence on numbers of a main paper, which the text we had does not print.
-
-    Raises:
-        ValueError: if there is such a printed table by now, and the sentence should have a predicate.
-    """
-    if table in names():
-        raise ValueError(f"{table} is among the printed numbers: compare with it")
-    return Finding(verdicts.CANNOT, "", f"{what} (not in the text we had)")

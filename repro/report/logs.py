@@ -2,9 +2,9 @@
 
 import io
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,12 @@ from pandas import DataFrame, Series
 from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.recipe import choose, in_words, parse_numbers
-from repro.run.export import everything, whole_lines
+from repro.run.export import everything, rows_of, whole_lines
 from repro.run.finished import read_table
-from repro.run.store import Store, parse_json
+from repro.run.store import Cell, Store, parse_json
+
+if TYPE_CHECKING:
+    from repro.table import Table  # above this module, which is handed tables
 
 PRESETS = ("paper", "quick", "smoke")
 NAMED = ("key", "seed", "dataset", "preset")  # of the cell that a row of a log comes from
@@ -44,17 +47,17 @@ def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "al
 
 
 def labels(cells: DataFrame) -> Series:
-    """What people are told that cells of a table are, but for their seeds: "AE, layers=3"."""
+    """What cells of a table are called in texts, without their seeds: "AE, layers=3"."""
     pairs = zip(cells["named"], cells["changes"], strict=True)
     names = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
     return Series(names, cells.index, dtype=object)
 
 
 def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
-    """Which cells, or rows of a table, are of networks that were not trained, "random" in a column that names these.
+    """Which cells, or rows of a table, are of untrained networks: "random" in a column that says what is trained.
 
     Args:
-        named: the columns; those of tables are what studies call them, as "objectives" and "method".
+        named: such columns; in tables they are called as in recipes, "objectives" or "method".
     """
     return (rows[rows.columns.intersection(list(named))] == "random").any(axis="columns")
 
@@ -143,9 +146,14 @@ def export(kept: Mapping[str, Log], cells: Mapping[str, DataFrame], store: Store
                 if declared.join:
                     earlier = [read(path, declared)] if path.exists() else []
                     log = declared.join(*earlier, log)
-                write_atomically(path, lambda temporary, log=log: log.to_csv(temporary, index=False))
-                written.append(path)
+                written.append(write(log, path))
     return written
+
+
+def write(table: DataFrame, path: Path) -> Path:
+    """Write a table as CSV, all of it or nothing; returns the path."""
+    write_atomically(path, lambda temporary: table.to_csv(temporary, index=False))
+    return path
 
 
 def slug(dataset: str) -> str:
@@ -155,19 +163,25 @@ def slug(dataset: str) -> str:
 
 def joined(name: str, store: Store, cells: DataFrame) -> DataFrame:
     """The file of that name of all cells that have it."""
-    parts = [named(read_table(path), cell) for cell, path in files(name, store, cells)]
-    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+    return together(named(read_table(path), cell) for cell, path in files(name, store, cells))
 
 
-def first(name: str, store: Store, cells: DataFrame) -> DataFrame:
-    """That file of the first of the cells that has it."""
-    return next((named(read_table(path), cell) for cell, path in files(name, store, cells)), DataFrame())
+def first(name: str, store: Store, cells: DataFrame, *, of: str = "key") -> DataFrame:
+    """That file of the first of the cells that has it; with "entry" for `of`, those of all its seeds."""
+    values = [cell[of] for cell, _ in files(name, store, cells)]
+    return joined(name, store, cells[cells[of].isin(values[:1])])
 
 
-def seeds_of_first(name: str, store: Store, cells: DataFrame) -> DataFrame:
-    """That file of all seeds of the first of the cells that has it."""
-    entries = [cell["entry"] for cell, _ in files(name, store, cells)]
-    return joined(name, store, cells[cells["entry"] == entries[0]]) if entries else DataFrame()
+def together(parts: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all parts; none if there is no part."""
+    return pd.concat([DataFrame(), *parts], ignore_index=True)
+
+
+def of_finished(table: "Table", cells: Sequence[Cell], collect: Callable[[Store, DataFrame], DataFrame]) -> DataFrame:
+    """What a log's `collect` makes of these cells of a table, those of them that are finished in REPRO_RUNS."""
+    store = Store(manifest.runs_root())
+    rows = table.select(table.study.tidy(rows_of(cells, store)))
+    return collect(store, rows.assign(entry=labels(rows)))
 
 
 def files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:
@@ -189,7 +203,7 @@ def by_epoch(terms: list[str], fields: Sequence[str], store: Store, cells: DataF
         epochs = np.ceil(log["step"] * cell["epochs"] / log["step"].iloc[-1]).astype(int).rename("epoch")
         means = log.groupby(epochs)[terms].mean().reset_index()
         parts.append(named(means.assign(**{name: cell[name] for name in fields}), cell))
-    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+    return together(parts)
 
 
 def lines_of(path: Path, columns: Sequence[str]) -> DataFrame:

@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report import logs
 from repro.report.logs import Log, fullest_preset, labels, only, slug
@@ -56,9 +55,8 @@ def redraw(
     for table in tables.values():
         for name, ending, rows, behind in _parts(table, cells[table.name]):
             stem = folder / f"{name}_{slug(only(rows, 'dataset'))}{ending}"
-            written.append(stem.with_suffix(".csv"))
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
-            write_atomically(written[-1], lambda path, as_text=as_text: as_text.to_csv(path, index=False))
+            written.append(logs.write(as_text, stem.with_suffix(".csv")))
             if name in figures:
                 rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
@@ -126,7 +124,7 @@ def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFra
 
 
 def _departing(cells: DataFrame, departures: Mapping[str, Any]) -> DataFrame:
-    """The cells, which are said to depart so and to be made in no setting of their own."""
+    """The cells with these departures in place of their own, and in no setting."""
     return cells.assign(departures=[departures] * len(cells), setting=[{}] * len(cells))
 
 

@@ -100,8 +100,8 @@ def build(
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
     figures = project / "figures"
     results = read_results(figures)
-    found = [*read_notebooks(project / "notebooks"), *read_notebooks(notebooks)]
-    by_name = {notebook["name"]: notebook for notebook in found}
+    both = [*read_notebooks(project / "notebooks"), *read_notebooks(notebooks)]
+    by_name = {notebook["name"]: notebook for notebook in both}
     documents = read_documents(project)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
@@ -283,7 +283,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def belonging(stem: str, names: Collection[str]) -> str:
-    """The name that the files of a stem belong to, of these: "taxonomy_variants_ucla" gives "taxonomy"; or ""."""
+    """Which of these names the files of a stem belong to, or "": "taxonomy_variants_ucla" belongs to "taxonomy"."""
     return max((name for name in names if stem.startswith(f"{name}_")), key=len, default="")
 
 

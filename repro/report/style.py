@@ -107,6 +107,13 @@ class Look(NamedTuple):
     colour: str
     marker: str
 
+    def called(self, ending: str) -> "Look":
+        """The same with an ending to its label."""
+        return self._replace(label=f"{self.label}{ending}")
+
+
+OURS, PRINTED = Look("ours", BLUE, "o"), Look("printed", VERMILLION, "D")
+
 
 def panels(
     title: str, height: float, rows: int = 1, columns: int = 1, *, grid: str = "", **options: Any
@@ -211,8 +218,7 @@ def spread_in_words(table: DataFrame) -> str:
 
 
 def draw_ours(
-    axes: Axes, places: ArrayLike, rows: DataFrame, colour: str, marker: str, label: str, line: str, *,
-    down: bool = False,
+    axes: Axes, places: ArrayLike, rows: DataFrame, look: Look, line: str = "none", *, down: bool = False
 ) -> None:
     """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers.
 
@@ -220,21 +226,19 @@ def draw_ours(
         places: across, or where `down` is set, downwards; values are on the other axis.
     """
     points = (rows["ours"], places) if down else (places, rows["ours"])
-    axes.plot(*points, color=colour, marker=marker, linestyle=line, label=label)
+    axes.plot(*points, color=look.colour, marker=look.marker, linestyle=line, label=look.label)
     bars = {"xerr" if down else "yerr": rows["std"]}
-    axes.errorbar(*points, ecolor=colour, fmt="none", elinewidth=0.8, capsize=3, **bars)
+    axes.errorbar(*points, ecolor=look.colour, fmt="none", elinewidth=0.8, capsize=3, **bars)
 
 
 def draw_published(
-    axes: Axes, places: ArrayLike, values: pd.Series, colour: str, marker: str, label: str, line: str, *,
-    down: bool = False,
+    axes: Axes, places: ArrayLike, values: pd.Series, look: Look, line: str = "none", *, down: bool = False
 ) -> None:
     """Open markers; nothing, not even in the legend, when nothing is printed. `places` as of `draw_ours`."""
     if values.notna().any():
         points = (values, places) if down else (places, values)
-        axes.plot(
-            *points, color=colour, marker=marker, markerfacecolor="white", linestyle=line, zorder=1.9, label=label
-        )
+        axes.plot(*points, color=look.colour, marker=look.marker, markerfacecolor="white", linestyle=line, zorder=1.9,
+                  label=look.label)
 
 
 def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None:
@@ -243,10 +247,9 @@ def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None
     axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
 
 
-def names_down(axes: Axes, names: Sequence[str], places: ArrayLike | None = None) -> None:
-    """Names from the top to the bottom, at these places or one apart, the values across."""
-    places = np.arange(len(names)) if places is None else np.asarray(places)
-    axes.set(yticks=places, yticklabels=names, ylim=(places.max() + 0.5, places.min() - 0.5))
+def names_down(axes: Axes, names: Sequence[str]) -> None:
+    """Names from the top to the bottom, one apart, the values across."""
+    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
     axes.tick_params(axis="y", length=0)
 
 

@@ -27,10 +27,6 @@ LEVELS = {  # of evidence, those that carry furthest first, and what each allows
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 WIDEST = 5.0  # points: a prediction interval that reaches further decides nothing
-SEEDS = "one-sided t test, 5 %, paired over shared seeds, with the pooled deviation between seeds where fewer than two"
-SEEDS_LIKE = "one-sided t test, 5 %, paired over shared seeds, else with the deviation between seeds of that recipe"
-SEEDS_SHARED = ("one-sided t test, 5 %, paired over at least two shared seeds, as a collapsed encoder need not scatter "
-                "as others do")
 
 
 def level_of(dataset: str, preset: str, changed: bool = False) -> str:
@@ -188,7 +184,8 @@ def above(estimates: Estimates, margin: float = 0.0) -> str:
 
 def below(estimates: Estimates, margin: float = 0.0) -> str:
     """Whether all differences fall short of the margin; as `above`."""
-    return above({name: each and each._replace(mean=-each.mean) for name, each in estimates.items()}, -margin)
+    opposite = {name: estimate and estimate._replace(mean=-estimate.mean) for name, estimate in estimates.items()}
+    return above(opposite, -margin)
 
 
 def within(estimates: Estimates, tolerance: float) -> str:
@@ -197,7 +194,7 @@ def within(estimates: Estimates, tolerance: float) -> str:
     return FAILS if FAILS in sides else HOLDS if sides == {HOLDS} else UNDECIDED
 
 
-def reproduced(estimates: Estimates, widest: float) -> str:
+def reproduced(estimates: Estimates, widest: float = WIDEST) -> str:
     """Whether printed numbers are ones that a further run of ours could give.
 
     Fails if one of k lies outside its prediction interval at a k-th of the accepted error. Holds if all lie inside

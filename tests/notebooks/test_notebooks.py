@@ -1,6 +1,5 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
-import ast
 import inspect
 import re
 
@@ -56,20 +55,6 @@ def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
 
 
 @each_and_those_that_read
-def test_what_it_imports_is_there(path):
-    sources = [cell.source.replace("%matplotlib inline", "") for cell in code_cells(path)]
-    lines = [node for source in sources for node in ast.walk(ast.parse(source))
-             if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {}
-    exec("\n".join(map(ast.unparse, lines)), names)
-    modules = {name for name, value in names.items() if inspect.ismodule(value)}
-    used = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
-    for node in used:
-        if isinstance(node.value, ast.Name) and node.value.id in modules:
-            assert hasattr(names[node.value.id], node.attr), ast.unparse(node)
-
-
-@each_and_those_that_read
 def test_its_second_cell_holds_typed_and_commented_parameters(path):
     notebook = nbformat.read(path, as_version=4)
     tagged = [index for index, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
@@ -109,25 +94,16 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
     ("name", "changes", "message"),
     [
         ("taxonomy", {"layers": "none"}, "layers='none' should be"),
-        ("encoder_collapse", {"layers": "none"}, "layers='none' should be"),
-        ("temperature_grid", {"key_temperature": "0.1;0.2"}, "key_temperature='0.1;0.2' should be a number"),
         ("temperature_grid", {"temperatures": "0.1"}, "parameter='temperatures' is not .*did you mean 'temperature'"),
         ("positive_keys", {"keys": 1.5}, "keys=1.5 should be a whole number"),
-        ("positive_keys", {"strengths": "4"}, "parameter='strengths' is not one of: .*did you mean 'strength'"),
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
         ("cross_modal", {"method": "cmacc,cmac"}, "method='cmac' is not one of: .*did you mean 'cmacc'"),
         ("cross_modal", {"approaches": "cmacc"}, "parameter='approaches' is not one of: dataset, preset, "),
         ("ohem_vs_active", {"sampler": "hard"}, "sampler='hard' is not one of: gradient, feature, random, ohem"),
-        ("ohem_vs_active", {"batch": "32;64"}, "batch='32;64' should be a whole number"),
-        ("dictionary_size", {"dictionary": 100}, "dictionary=100 should be a multiple of batch="),
-        ("mutual_information", {"characters": "9,10"}, "characters=10 should be between 1 and 9"),
-        ("mutual_information", {"dataset": "synthetic"}, "dataset='synthetic' is not one of: multidigits, multiom"),
-        ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
         ("transfer", {"split": 6}, "split=6 should be between 0 and 5"),
-        ("transfer", {"variant": "unit"}, "variant='unit' is not one of: none, unit_length"),
         ("category_diversity", {"iterations": -1}, "iterations=-1 should be at least 0"),
-        ("taxonomy", {"epochs": "3;4"}, "epochs='3;4' should be a whole number"),
-        ("cross_modal", {"view": "affine"}, "view='affine' changes nothing of .*; leave it out"),
+        ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
+        ("transfer", {"variant": "unit"}, "variant='unit' is not one of: none, unit_length"),
         ("category_diversity", {"batch": "5000"}, "batch=5000 exceeds the 2000 training pairs of synthetic"),
         ("category_difficulty", {"method": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
         ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),

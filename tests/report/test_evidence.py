@@ -4,14 +4,11 @@ import functools
 import math
 
 import pytest
-from made_up_cells import PART, frame, image, placed, skeleton, sounding
+from made_up_cells import PART, image, placed, skeleton, sounding
 from pandas import DataFrame
 
-from repro import papers
 from repro.report.evidence import Evidence, measured
 from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
-from repro.run.export import read_cells
-from repro.table import standing
 
 
 @pytest.fixture
@@ -154,13 +151,6 @@ def test_a_cell_of_two_tables_counts_once_among_deviations(evidence):
     setting, = evidence(*(skeleton("AE", value, seed=seed) for seed, value in enumerate((50.0, 54.0))),
                         skeleton("CE"), skeleton("AE", layers=2)).settings("taxonomy", "encoder_collapse")
     assert setting.deviation("taxonomy", "encoder_collapse") == pytest.approx((math.sqrt(8), 1))
-
-
-def test_reading_back_the_exported_file_changes_nothing(tmp_path):
-    rows = pair(80.0, 60.0)
-    frame(*rows).to_csv(tmp_path / "cells.csv", index=False)
-    read = standing(papers.tables().values(), read_cells(tmp_path / "cells.csv"))
-    assert CHECK(Evidence(read, tmp_path)) == CHECK(Evidence(placed(*rows), tmp_path))
 
 
 def test_versions_of_the_training_are_not_compared(evidence):

@@ -36,14 +36,6 @@ def test_closed_forms_equal_all_pairs_and_the_covariance_matrix(shape):
     np.testing.assert_array_equal(variance, (1 - similarity) / shape[2])
 
 
-def test_the_formula_without_self_pairs():
-    units = torch.nn.functional.normalize(features(), dim=2)
-    n = units.shape[1]
-    others = [float(a @ b) for a, b in itertools.permutations(units[0], 2)]
-    similarity, _ = similarity_and_variance(units)
-    np.testing.assert_allclose((n * similarity[0] - 1) / (n - 1), sum(others) / len(others))
-
-
 def test_nearly_equal_augmentations_in_float32_keep_their_variance():
     z = features(spread=1e-4).float()
     _, expected = by_definition(z.double())

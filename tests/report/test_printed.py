@@ -1,36 +1,7 @@
-import itertools
-
 import pytest
 
 from repro.image import DATASETS
 from repro.report.printed import PAPERS, as_printed, names, printed
-
-OBJECTIVES = ["AE", "CE", "AD", "CD"]
-
-
-def test_taxonomy_rows_are_the_fifteen_subsets():
-    table = printed("taxonomy")
-    subsets = [tuple(row) for row in table[OBJECTIVES].to_numpy().tolist()]
-    assert len(subsets) == 15
-    assert set(subsets) == set(itertools.product((0, 1), repeat=4)) - {(0, 0, 0, 0)}
-
-
-def test_taxonomy_values():
-    table = printed("taxonomy").set_index(OBJECTIVES)
-    assert table.loc[(1, 1, 1, 0)].tolist() == [86.08, 67.06, 59.99, 68.64]
-    assert table.loc[(0, 0, 1, 1)].tolist() == [85.50, 48.22, 20.08, 48.90]
-    assert table.loc[(1, 0, 0, 0), "UCLA"] == 59.98 and table["UCLA"].is_monotonic_increasing
-
-
-def test_depth_values():
-    table = printed("taxonomy_depth_collapse").set_index("layers")
-    assert table.loc[4, "random_init"] == 63.70 and table.loc[3, "AE"] == 25.33
-
-
-def test_best_temperatures_are_the_row_maxima_of_the_grid():
-    grid = printed("sce_temperature_long")
-    best = grid.loc[grid.groupby("dataset")["top1"].idxmax()].reset_index(drop=True)
-    assert best.to_dict() == printed("sce_best_temperature").sort_values("dataset", ignore_index=True).to_dict()
 
 
 def test_numbers_and_printed_strings():

@@ -223,13 +223,6 @@ def test_a_damaged_file_is_named(tmp_path, name, content):
         read_results(tmp_path)
 
 
-def test_every_committed_figure_says_where_it_comes_from():
-    committed = {result.stem: result for result in read_results(FIGURES)}
-    assert committed["taxonomy_ucla"].provenance["preset"] == "paper"
-    assert len(committed["taxonomy_ucla"].provenance["cells"]) == committed["taxonomy_ucla"].table["n_seeds"].sum()
-    assert all(result.caption and result.provenance for result in committed.values() if result.figure)
-
-
 def table(**changes):
     """Three entries on NW-UCLA: the recipe of the paper with 3 seeds and 1, and one that is not run."""
     columns = {

@@ -80,8 +80,8 @@ def cross_modal(table: DataFrame) -> Figure:
     figure, panels = _panel_each(with_unseen(table), 0.55 + 0.16 * len(approaches), grid="x")
     for axes, _, rows in panels:
         places = rows["approach"].map(approaches.index)
-        style.draw_ours(axes, places, rows, style.BLUE, "o", "ours", line="none", down=True)
-        style.draw_published(axes, places, rows["published"], style.VERMILLION, "D", "printed", line="none", down=True)
+        style.draw_ours(axes, places, rows, style.OURS, down=True)
+        style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
         style.names_down(axes, approaches)
         _accuracy_across(axes)
     style.legend_below(figure, figure.axes[0].get_legend_handles_labels()[0], 2)
@@ -115,10 +115,9 @@ def _accuracies(table: DataFrame, across: str, called: str, name: str, looks: Ma
     for axes, _, target_rows in panels:
         lines = style.lines_of(target_rows, name, looks)
         for number, (value, rows) in enumerate(lines):
-            label, colour, marker = looks[value]
             places = rows[across] * APART ** (number - (len(lines) - 1) / 2)
-            style.draw_ours(axes, places, rows, colour, marker, label, line="-")
-            style.draw_published(axes, places, rows["published"], colour, marker, f"{label}, printed", line="--")
+            style.draw_ours(axes, places, rows, looks[value], "-")
+            style.draw_published(axes, places, rows["published"], looks[value].called(", printed"), "--")
         axes.set(xscale="log", ylabel="accuracy (%)")
         axes.set_xticks(values, labels=[f"{value:,}" for value in values])
         axes.minorticks_off()
@@ -154,9 +153,9 @@ def mutual_information(table: DataFrame) -> Figure:
     """
     figure, (axes,) = style.panels(style.heading(table), 3.0, grid="y")
     for method, rows in style.lines_of(table.sort_values("characters"), "method", METHODS):
-        label, colour, marker = METHODS[method]
-        style.draw_ours(axes, rows["characters"], rows, colour, marker, label, line="-")
-        axes.plot(rows["characters"], rows["linear_held_out"], color=colour, marker=marker, **UNSEEN)
+        look = METHODS[method]
+        style.draw_ours(axes, rows["characters"], rows, look, "-")
+        axes.plot(rows["characters"], rows["linear_held_out"], color=look.colour, marker=look.marker, **UNSEEN)
     numbers = sorted(set(table["characters"]))
     axes.set(xlabel="characters in a grid", xticks=numbers, ylabel="accuracy of a character (%)")
     axes.margins(x=0.08)
@@ -191,13 +190,10 @@ def transfer(table: DataFrame) -> Figure:
     for axes, target, ours in panels:
         others, sets = shown[target]
         for kind, rows in style.lines_of(others, "kind", PRINTED_LOOKS):
-            _, colour, marker = PRINTED_LOOKS[kind]
             places = rows["pretrain_set"].map(sets.index)
-            style.draw_published(axes, places, rows["accuracy"], colour, marker, kind, line="none", down=True)
+            style.draw_published(axes, places, rows["accuracy"], PRINTED_LOOKS[kind], down=True)
         for method, rows in style.lines_of(ours, "method", METHODS):
-            _, colour, marker = METHODS[method]
-            places = rows["pretrain_set"].map(sets.index)
-            style.draw_ours(axes, places, rows, colour, marker, method, line="none", down=True)
+            style.draw_ours(axes, rows["pretrain_set"].map(sets.index), rows, METHODS[method], down=True)
         style.names_down(axes, ["none" if name == NOWHERE else name for name in sets])
         axes.set_ylabel("pre-trained on")
         _accuracy_across(axes)

@@ -19,17 +19,16 @@ from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.audiovisual.study import CLIPS, data_of
+from repro.audiovisual.study import data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, with_notes
 from repro.recipe import in_words
-from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, seeds_of_first
+from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, of_finished, together
 from repro.run import device as devices
 from repro.run.ahead import ahead
-from repro.run.export import rows_of
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
 
@@ -51,21 +50,21 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 
     Source: CM-ACC, Fig. 2.
     """
-    store = Store(manifest.runs_root())
-    curves = _curves(store, TABLES["category_diversity"].select(CLIPS.tidy(rows_of(cells, store))))
+    curves = of_finished(TABLES["category_diversity"], cells, _curves)
     if curves.empty:
-        raise FileNotFoundError(f"{store.root} has no progress.jsonl of any of these {len(cells)} cells; run them")
+        raise FileNotFoundError(f"{manifest.runs_root()} has no progress.jsonl of any of these {len(cells)} cells; run "
+                                "them")
     return curves
 
 
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
-    parts = [DataFrame(columns=["departures"])]
+    parts = []
     for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
         own = {name: cell[name] for name in ("sampler", "batch", "expected")}
         counts = named(lines_of(path, CURVES).assign(**own), cell)
         parts.append(counts.assign(departures=in_words({**cell["setting"], **cell["departures"]})))
-    log = pd.concat(parts[1:] or parts, ignore_index=True)
-    return log if log["departures"].any() else log.drop(columns="departures")
+    log = together(parts)
+    return log if parts and log["departures"].any() else log.drop(columns="departures", errors="ignore")
 
 
 def _of_one_setting(cells: DataFrame) -> DataFrame:
@@ -351,7 +350,7 @@ LOGS = {
         texts=("frequency", "sampler", "measure"),
     ),
     "pretext_accuracy": Log(
-        "transfer", fullest, functools.partial(seeds_of_first, "pretext_accuracy.csv"),
+        "transfer", fullest, functools.partial(first, "pretext_accuracy.csv", of="entry"),
         ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
         texts=("query", "category", "method"),
     ),

@@ -37,9 +37,9 @@ class Step(NamedTuple):
     chances: Tensor
 
 
-def pool(seed: int = 0) -> Pool:
-    """Eight Gaussian categories on two circles, of very unequal sizes."""
-    generator = torch.Generator().manual_seed(seed)
+def pool() -> Pool:
+    """Eight Gaussian categories on two circles, of very unequal sizes; always the same."""
+    generator = torch.Generator().manual_seed(0)
     angles = torch.arange(len(SIZES), dtype=torch.float64) * 3 * torch.pi / 4
     radii = torch.tensor([1.0, 1.7], dtype=torch.float64).repeat(len(SIZES) // 2)
     middles = radii[:, None] * torch.stack([angles.cos(), angles.sin()], dim=1)
@@ -52,8 +52,8 @@ def pool(seed: int = 0) -> Pool:
 def order(strategy: str, pool: Pool, seed: int) -> Tensor:
     """The candidates that `contrast.negatives.select` chooses, (LARGEST,), in its order; a strategy of `TITLES`."""
     generator = torch.Generator().manual_seed(seed)
-    given = (pool.candidates, pool.queries, pool.queries)
-    return negatives.select(strategy, *given, n_select=LARGEST, excluded=None, generator=generator)
+    return negatives.select(strategy, pool.candidates, pool.queries, pool.queries, n_select=LARGEST, excluded=None,
+                            generator=generator)
 
 
 def step(strategy: str, pool: Pool, chosen: Tensor) -> Step:

@@ -89,9 +89,9 @@ def by_target(cells: DataFrame) -> DataFrame:
 
 
 def over_splits(cells: DataFrame) -> DataFrame:
-    """The rows of `by_target`; where a seed has every split of a target, an encoder each, their mean alone, as split 0.
+    """The rows of `by_target`. Where a seed has all splits of a target, their mean alone stands for them, as split 0.
 
-    Of a target with one split that is it.
+    Every split has an encoder of its own. Of a target with one split, that is the mean.
 
     `printed_in` is the table that `printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)".
     """
@@ -116,7 +116,7 @@ def by_modality(cells: DataFrame) -> DataFrame:
 
 
 def with_notes(rows: DataFrame) -> DataFrame:
-    """Rows whose departures say, as "data", what data set and target are that are not quite the paper's."""
+    """Rows whose departures name, as "data", data sets and targets that are not quite the paper's."""
     departures = []
     for row in rows.itertuples():
         seen = () if row.method == "scratch" else (manifest.plain(row.dataset),)

@@ -11,7 +11,7 @@ from repro.papers import predicates
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE, LONG_SWEEPS, SHORT_SWEEPS
 from repro.report import verdicts
-from repro.report.evidence import Check, Estimates, Evidence, Setting, measured, unprinted
+from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.histograms import similarity_and_variance
 from repro.report.printed import printed
 
@@ -21,7 +21,8 @@ REPEATS = 100
 CLOSE = 0.01  # nats
 SLACK = 1.0  # point: how much better another value may be
 NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; "
-NONE_BETTER += verdicts.SEEDS_LIKE
+NONE_BETTER += predicates.TEXTS["SEEDS_LIKE"]
+UNPRINTED_CURVE = predicates.unprinted("the curve's values are in the main paper")
 HELD = ["M_prime", "lambda", "tau"]  # in two of the three panels of Fig. M.2
 
 
@@ -56,20 +57,16 @@ def gap(table: DataFrame, name: str) -> verdicts.Estimate:
 
 def upper_bound(table: DataFrame) -> tuple[str, str]:
     """Of random directions, or of the features of a trained model, as its log has it."""
-    gaps = {"expected InfoNCE": gap(table, "outside")}
-    return verdicts.above(gaps), f"closed form {table['closed_form'].iloc[0]:.3f} nats; above {_told(gaps)}"
+    above = gap(table, "outside")
+    numbers = f"closed form {table['closed_form'].iloc[0]:.3f} nats; above expected InfoNCE by {above.in_words(4)}"
+    return verdicts.above({"": above}), numbers
 
 
-def upper_bound_simulated(evidence: Evidence) -> verdicts.Finding:
-    verdict, numbers = upper_bound(simulated())
-    return verdicts.Finding(verdict, verdicts.CLOSED, numbers)
-
-
-def limit_of_many_keys(evidence: Evidence) -> verdicts.Finding:
+def limit_of_many_keys() -> predicates.Exact:
     table = simulated()
     gaps = ", ".join(f"{row.closed_form - row.inside:.4f} with {row.keys}" for row in table.itertuples())
     numbers = f"closed form {table['closed_form'].iloc[0]:.3f} nats, minus the mean inside the logarithm: {gaps}"
-    return verdicts.Finding(verdicts.within({"1024 keys": gap(table, "inside")}, CLOSE), verdicts.CLOSED, numbers)
+    return verdicts.within({"1024 keys": gap(table, "inside")}, CLOSE), numbers
 
 
 def _held(name: str) -> list[str]:
@@ -120,8 +117,8 @@ def similarities_differ(log: DataFrame) -> predicates.Judged:
     means = log.groupby(["seed", "model"])["similarity"].mean().unstack("model").dropna()
     if not {"JCL", "MoCo v2"} <= set(means) or means.empty:
         return None
-    gaps = {"JCL minus MoCo v2": verdicts.paired(means["JCL"] - means["MoCo v2"])}
-    return verdicts.different(gaps), f"mean similarity, {_told(gaps)}"
+    difference = verdicts.paired(means["JCL"] - means["MoCo v2"])
+    return verdicts.different({"": difference}), f"mean similarity, JCL minus MoCo v2 by {difference.in_words(4)}"
 
 
 def second_histogram() -> predicates.Exact:
@@ -169,36 +166,27 @@ def one_key(evidence: Evidence) -> str:
     return f"with one key and strengths 0, 4, 10 the loss departs from InfoNCE by at most {max(gaps):.1g} nats"
 
 
-def _told(estimates: Estimates) -> str:
-    return "; ".join(f"{name} by {estimate.in_words(4)}" for name, estimate in estimates.items() if estimate)
-
-
-def _curve(panel: str) -> Check:
-    return functools.partial(unprinted, table=f"jcl_figure_m2{panel}", what="the curve's values are in the main paper")
-
-
 def _kept(varied: str) -> Check:
     return measured(("positive_keys",), functools.partial(kept_value, varied=varied),
                     functools.partial(verdicts.above, margin=-SLACK))
 
 
 CLAIMS = predicates.claims("jcl", "JCL", {
-    "J1": upper_bound_simulated,
-    "J2": limit_of_many_keys,
+    "J1": predicates.closed_form(lambda: upper_bound(simulated())),
+    "J2": predicates.closed_form(limit_of_many_keys),
     "J3": predicates.of_log("sampled_keys", upper_bound),
     "J4": predicates.of_print(settings_agree),
     "J5": predicates.of_print(settings_of_histograms),
     "J6": predicates.of_print(whole_batches),
-    "J7": _curve("a"),
-    "J8": _curve("b"),
-    "J9": _curve("c"),
+    "J7": UNPRINTED_CURVE,
+    "J8": UNPRINTED_CURVE,
+    "J9": UNPRINTED_CURVE,
     "J10": _kept("keys"),
     "J11": _kept("strength"),
     "J12": _kept("temperature"),
     "J13": predicates.of_log("similarity_variance_images", similarities_differ),
     "J14": predicates.closed_form(second_histogram),
-    "J15": functools.partial(
-        unprinted, table="jcl_class_draw", what="a list does not tell how it was drawn, and no record does"),
+    "J15": predicates.unprinted("a list does not tell how it was drawn, and no record does"),
     "J16": predicates.above("image_methods", {"JCL over vanilla": (
         {"method": "jcl", "keys": BASE["keys"]}, {"method": "vanilla", "keys": BASE["keys"]})}),
     "J17": predicates.closed_form(scatter_on_the_diagonal),

@@ -45,7 +45,7 @@ def positive_keys(table: DataFrame) -> Figure:
     figure, stack = style.panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
     for axes, (varied, rows) in zip(stack, sweeps, strict=True):
         rows = rows.sort_values(varied)
-        style.draw_ours(axes, rows[varied], rows, style.BLUE, "o", "JCL, ours", line="-")
+        style.draw_ours(axes, rows[varied], rows, style.Look("JCL, ours", style.BLUE, "o"), "-")
         for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
             style.draw_level(axes, row, style.VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")

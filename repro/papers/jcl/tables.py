@@ -23,9 +23,9 @@ MEASURES = ("linear", "knn1", "embedding_spread")
 
 
 def with_sweeps(cells: DataFrame) -> DataFrame:
-    """Cells once for every sweep that they are nearest to, the common point in all three, with two columns more.
+    """A row of a cell for every sweep that it is nearest to, and two more columns. The common point is in all three.
 
-    Of several at one point of a sweep those come first that depart least.
+    Of several cells at one point of a sweep those that depart least come first.
 
     varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells depart.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.

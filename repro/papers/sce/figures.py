@@ -33,7 +33,7 @@ def image_methods(table: DataFrame) -> Figure:
     lines = {"random": ("random initialisation", style.GREY, "--"), "supervised": ("supervised", style.GREEN, "-")}
     methods = table[~table["method"].isin(lines)]
     figure, (axes,) = style.panels(title, 2.2, grid="y")
-    style.draw_ours(axes, np.arange(len(methods)), methods, style.BLUE, "o", "self-supervised, ours", line="none")
+    style.draw_ours(axes, np.arange(len(methods)), methods, style.Look("self-supervised, ours", style.BLUE, "o"))
     for row in table[table["method"].isin(lines)].dropna(subset="ours").itertuples():
         label, colour, line = lines[row.method]
         style.draw_level(axes, row, colour, line, label)

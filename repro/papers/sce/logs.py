@@ -5,7 +5,8 @@ import functools
 from pandas import DataFrame
 
 from repro.data import manifest
-from repro.report.logs import Log, by_epoch, usual
+from repro.papers.sce.tables import TABLES
+from repro.report.logs import Log, by_epoch, of_finished, usual
 from repro.run.store import Cell, Store
 
 _parts = functools.partial(by_epoch, ["InfoNCE", "ReSSL", "Ceil", "loss"], ["weight", "entry"])
@@ -21,11 +22,10 @@ def objective_parts(cell: Cell) -> DataFrame:
     Raises:
         FileNotFoundError: if the cell was not trained there.
     """
-    store = Store(manifest.runs_root())
-    known = {"key": cell.key, "seed": cell.seed, "dataset": cell.dataset, "preset": cell.preset, "entry": cell.label}
-    log = _parts(store, DataFrame([cell.recipe.to_dict() | known]))
+    log = of_finished(TABLES["temperature_grid"], [cell], _parts)
     if log.empty:
-        raise FileNotFoundError(f"{store.root} has no progress.jsonl of {cell.label}, seed {cell.seed}; run its table")
+        raise FileNotFoundError(f"{manifest.runs_root()} has no progress.jsonl of {cell.label}, seed {cell.seed}; run "
+                                "its table")
     return log
 
 

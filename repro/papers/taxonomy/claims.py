@@ -18,7 +18,7 @@ from repro.papers.taxonomy.rules import HIGH, LOW, TOP, exchange
 from repro.recipe import in_words
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
 from repro.report.printed import printed
-from repro.report.verdicts import ERROR, Estimate, above, below, paired
+from repro.report.verdicts import ERROR, Estimate, above, below, paired, reproduced
 from repro.skeleton.recipe import METHODS
 
 TEST_SAMPLES = 460  # of NW-UCLA, after the released code's rule on lengths
@@ -358,7 +358,7 @@ def _depths_printed(name: str, column: str, scatter: str) -> Check:
         return {f"layers {depth}": setting.from_printed(
             "encoder_collapse", value, of=scatter, layers=depth, objectives=name) for depth, value in values.items()}
 
-    return _here("encoder_collapse", compare, predicates.one_more_run, numbers=True)
+    return _here("encoder_collapse", compare, reproduced, numbers=True)
 
 
 CLAIMS = predicates.claims("taxonomy", "taxonomy", {
@@ -371,7 +371,7 @@ CLAIMS = predicates.claims("taxonomy", "taxonomy", {
     "T7": predicates.of_print(extreme_printed, name=glm.BEST, columns=["UCLA"]),
     "T8": predicates.of_print(extreme_printed, name=glm.BEST, columns=glm.COLUMNS),
     "T9": _against(glm.BEST, glm.OBJECTIVES, "over {}"),
-    "T10": _here("taxonomy", column_here, predicates.one_more_run, numbers=True),
+    "T10": _here("taxonomy", column_here, reproduced, numbers=True),
     "T11": predicates.of_print(fractions_of_the_test_split),
     "T12": _depths_printed("random", "random_init", "random"),
     "T13": _depths_printed("AE", "AE", "trained"),

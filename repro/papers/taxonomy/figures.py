@@ -22,15 +22,15 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.data.disk import write_atomically
 from repro.papers.taxonomy import glm, rules
 from repro.report import style
-from repro.report.logs import fullest_preset, slug, untrained
+from repro.report.logs import fullest_preset, slug, untrained, write
 from repro.report.printed import printed
 from repro.report.redraw import Drawing, provenance_of, publish, versions_in_words
 from repro.skeleton.study import SKELETONS
 
 LOOKS = {"AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^")}
+DEPTHS = {"random": style.Look("random", style.BLUE, "o"), "AE": style.Look("AE", style.VERMILLION, "s")}
 SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, "D", "white")}
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
 SHORT = {
@@ -60,8 +60,8 @@ def taxonomy(table: DataFrame) -> Figure:
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
-    style.draw_ours(top, columns, table, style.BLUE, "o", "ours", line="none")
-    style.draw_published(top, columns, style.comparable(table), style.VERMILLION, "D", "printed", line="none")
+    style.draw_ours(top, columns, table, style.OURS)
+    style.draw_published(top, columns, style.comparable(table), style.PRINTED)
     for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
@@ -114,11 +114,9 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     figure, (axes,) = style.panels(title, 0.9 + 0.32 * len(table), grid="x")
     axes.hlines(table.index, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1),
                 color=style.PALE)
-    style.draw_ours(axes, table.index, table, style.BLUE, "o", "changed", line="none", down=True)
-    printed_values = style.comparable(table)
-    for label, values, colour, marker in (("recipe", table["usual"], style.GREY, "o"),
-                                          ("printed", printed_values, style.VERMILLION, "D")):
-        style.draw_published(axes, table.index, values, colour, marker, label, line="none", down=True)
+    style.draw_ours(axes, table.index, table, style.Look("changed", style.BLUE, "o"), down=True)
+    style.draw_published(axes, table.index, table["usual"], style.Look("recipe", style.GREY, "o"), down=True)
+    style.draw_published(axes, table.index, style.comparable(table), style.PRINTED, down=True)
     style.names_down(axes, [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()])
     axes.set_xlabel("linear probe accuracy (%)")
     figure.legend(loc="outside lower center", ncols=3)
@@ -138,16 +136,14 @@ def encoder_collapse(table: DataFrame) -> Figure:
     """
     figure, (top, bottom) = style.panels(style.heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=style.comparable(table)).sort_values("layers")
-    for name, colour, marker in (("random", style.BLUE, "o"), ("AE", style.VERMILLION, "s")):
-        rows = table[table["objectives"] == name]
-        if rows.empty:
-            continue
-        style.draw_ours(top, rows["layers"], rows, colour, marker, f"{name}, ours", line="-")
-        style.draw_published(top, rows["layers"], rows["published"], colour, marker, f"{name}, printed", line="--")
+    for name, rows in style.lines_of(table, "objectives", DEPTHS):
+        look = DEPTHS[name]
+        style.draw_ours(top, rows["layers"], rows, look.called(", ours"), "-")
+        style.draw_published(top, rows["layers"], rows["published"], look.called(", printed"), "--")
         if rows["linear_standardised"].notna().any():  # what the printed probe does not find
-            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", color=colour,
+            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", color=look.colour,
                      marker=".", linestyle=":")
-        bottom.plot(rows["layers"], rows["embedding_spread"], color=colour, marker=marker)
+        bottom.plot(rows["layers"], rows["embedding_spread"], color=look.colour, marker=look.marker)
     top.set_ylabel("linear probe\naccuracy (%)")
     style.legend_above(top, columns=2)
     spread = table["embedding_spread"]
@@ -366,9 +362,8 @@ def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
     written = []
     for name, draw, table, provenance, version in models:
         table, stem = _rounded(table), folder / name
-        write_atomically(stem.with_suffix(".csv"), lambda path, table=table: table.to_csv(path, index=False))
         files = publish(stem, Drawing(draw), table, provenance | {"printed": source}, version)
-        written += [stem.with_suffix(".csv"), *files]
+        written += [write(table, stem.with_suffix(".csv")), *files]
     return written
 
 

@@ -18,6 +18,7 @@ from scipy import stats
 from statsmodels.genmod.generalized_linear_model import GLM  # `statsmodels.api` takes half a second more
 from statsmodels.regression.linear_model import OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
+from statsmodels.stats.multitest import multipletests
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from repro.data import manifest
@@ -153,9 +154,7 @@ def coefficients(results: Any, *, correction: str | None = "holm", freedom: int 
         "t": t, "df": df, "p_one_tailed": stats.t.sf(t, df), "p_two_tailed": 2 * stats.t.sf(abs(t), df),
     }).reset_index(drop=True)
     if correction is not None:
-        p = table["p_one_tailed"].sort_values()
-        tests = np.arange(len(p), 0, -1) if correction == "holm" else len(p)
-        table["p_corrected"] = (p * tests).cummax().clip(upper=1)
+        table["p_corrected"] = multipletests(table["p_one_tailed"], method=correction)[1]
     return table
 
 

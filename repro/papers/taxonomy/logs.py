@@ -3,12 +3,10 @@
 import pandas as pd
 from pandas import DataFrame
 
-from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
-from repro.report.logs import Log, by_epoch, fullest, labels, lines_of, named
-from repro.run.export import rows_of
+from repro.report.logs import Log, by_epoch, files, fullest, lines_of, named, of_finished, together
 from repro.run.store import Cell, Store
-from repro.skeleton.study import ALONG, SKELETONS
+from repro.skeleton.study import ALONG
 
 FROZEN = {"td_queue": "frozen_noise"}  # of a cell whose dictionary of decoded sequences is never refreshed
 CONTRASTED = ["objectives", "td_queue"]  # which tell the runs of the contrast of decoders apart
@@ -22,20 +20,16 @@ def along_training(cells: list[Cell]) -> DataFrame:
         One row per cell, epoch and measure: epoch, measure (one of `ALONG`), value (percent, two decimals), objectives,
         entry (with what departs from the preset), version, and of the cell key, seed, dataset and preset.
     """
-    store = Store(manifest.runs_root())
-    rows = TABLES["taxonomy"].select(SKELETONS.tidy(rows_of(cells, store)))
-    return _along_training(store, rows.assign(entry=labels(rows)))
+    return of_finished(TABLES["taxonomy"], cells, _along_training)
 
 
 def _along_training(store: Store, cells: DataFrame) -> DataFrame:
-    parts = [DataFrame()]
-    for cell in cells.to_dict("records"):
-        path = store.folder(cell["key"]) / "probes.jsonl"
-        if path.exists():
-            rows = lines_of(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
-            rows.insert(0, "epoch", (rows.pop("step") * cell["epochs"] / cell["cost"]["steps"]).round().astype(int))
-            parts.append(named(rows.assign(**{name: cell[name] for name in CALLED}), cell))
-    return pd.concat(parts, ignore_index=True)
+    parts = []
+    for cell, path in files("probes.jsonl", store, cells):
+        rows = lines_of(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
+        rows.insert(0, "epoch", (rows.pop("step") * cell["epochs"] / cell["cost"]["steps"]).round().astype(int))
+        parts.append(named(rows.assign(**{name: cell[name] for name in CALLED}), cell))
+    return together(parts)
 
 
 def _newest_rows(*logs: DataFrame) -> DataFrame:

@@ -11,12 +11,12 @@ import numpy as np
 from pandas import DataFrame, Series
 from scipy.stats import rankdata
 
-from repro.data.disk import write_atomically
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import LOGS
 from repro.recipe import in_words
 from repro.report import verdicts
 from repro.report.logs import read
+from repro.report.logs import write as write_table
 from repro.skeleton.recipe import PRESETS
 from repro.skeleton.study import SKELETONS
 
@@ -191,5 +191,4 @@ def write(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
     table = compared(read(source, LOGS["along_training"])) if source.exists() else DataFrame()
     if table.empty:
         return []
-    write_atomically(path, lambda temporary: table.round(4).to_csv(temporary, index=False))
-    return [path]
+    return [write_table(table.round(4), path)]

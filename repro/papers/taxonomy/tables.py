@@ -35,7 +35,7 @@ def printed_settings(dataset: str) -> Sequence[Fields]:
 def with_terms(cells: DataFrame) -> DataFrame:
     """Cells with a column for each printed term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in each) for each in terms] for term in PRINTED})
+    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:

@@ -277,12 +277,6 @@ def test_characters_are_told_in_nats_and_drawings_never_seen_are_dashed(dataset,
     assert dashed == [[89, 82, 75], [89, 85, 81], [89, 88, 87]] and legend(figure)[-1] == "drawings never seen"
 
 
-def test_nats_of_omniglot_are_those_of_its_alphabets():
-    sizes = [55, 52, 48, 47, 46, 43, 42, 41, 41]
-    for number in range(1, 10):
-        assert figures.nats("multiomniglot", number) == pytest.approx(np.log(sizes[:number]).sum(), abs=1e-3)
-
-
 def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
     figure = figures.transfer(transfer_table())
     axes = figure.axes[0]

@@ -15,7 +15,8 @@ import repro
 from repro import papers, run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
-from repro.audiovisual.recipe import SELF_SUPERVISED, paper
+from repro.audiovisual.recipe import PRESETS, SELF_SUPERVISED, paper, smoke
+from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, merged
 from repro.report import redraw as redrawing
 from repro.report.printed import as_printed, printed
@@ -23,7 +24,22 @@ from repro.report.printed import as_printed, printed
 pytestmark = pytest.mark.usefixtures("one_thread", "runs")
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
+SHRUNK = {"batch": 8, "width": 32, "embedding": 8, "size": 8, "window": 4, "finetune_window": 4, "finetune_batch": 5}
 NINE, SIZES, THREE = range(1, 10), [128, 512, 2048, 8192, 32768], (32, 64, 128)
+
+
+@pytest.fixture
+def any_data(monkeypatch):
+    """Every data set is there, and large enough; tables look at its name and digest alone."""
+    class Named:
+        def __init__(self, name):
+            self.name, self.digest = name, f"digest of {name}"
+
+    monkeypatch.setattr(
+        study, "data_of", lambda recipe: Named(f"{recipe.dataset} (subset)" if recipe.subset else recipe.dataset))
+    monkeypatch.setattr(study, "target_of", lambda recipe, name, split: Named(f"{name} {split}"))
+    monkeypatch.setattr(study, "members", lambda recipe, data: None)
+    monkeypatch.setattr(manifest, "bundled", lambda label: label in ("synthetic", "multidigits"))
 
 
 def cells_of(table, dataset=None, **choices):
@@ -180,6 +196,27 @@ def test_what_does_not_exist_is_refused_before_anything_is_computed(untrained, t
         run_table(table, **{"preset": "smoke", "device": "cpu"} | choices)
 
 
+@pytest.mark.parametrize(("table", "without", "choices", "message"), [
+    ("dictionary_size", [], {"dictionary": "8,1024"}, "dictionary=1024 may hold all but 0 candidates of pool=24"),
+    ("ohem_vs_active", [], {"batch": "64"}, "batch=64 exceeds the 30 training pairs of synthetic"),
+    *(("cross_modal", [missing], {"method": "scratch,smoco,xmoco"}, "method='xmoco' needs video and sound")
+      for missing in ("video", "audio")),
+])
+def test_sets_too_small_are_refused_beforehand(untrained, monkeypatch, table, without, choices, message):
+    def small(dataset, method, **changes):
+        batch = changes.get("batch", 8)
+        return smoke(dataset, method, **SHRUNK | {"dictionary": 2 * batch, "pool": 3 * batch} | changes)
+
+    monkeypatch.setitem(PRESETS, "smoke", small)
+    monkeypatch.setattr(study, "data_of", lambda _: made_up(without=without))
+    monkeypatch.setattr(study, "target_of", lambda *_: made_up())
+    monkeypatch.setattr(study, "members", members)
+    with pytest.raises(ValueError, match=message):
+        run_table(table, preset="smoke", device="cpu", **choices)
+    if without:  # which do without one
+        assert len(cells_of(table, preset="smoke", method="scratch,supervised,smoco")) == 3
+
+
 @pytest.mark.parametrize("table", RECORDED)
 def test_missing_data_of_targets_are_missed_beforehand(untrained, monkeypatch, table):
     def missing(recipe, name, split):
@@ -319,13 +356,6 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach(any_data):
     assert set(frame["trained_on"]) == {303}
     some = table.laid_out(table.select(tidy.iloc[:-1])).query("method == 'smoco'")  # whose second seed lacks a fold
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
-
-
-def test_an_encoder_fine_tuned_elsewhere_counts_once(any_data):
-    """Cells that differ in the list of their targets alone; others are rows of their own."""
-    several, one = (cells_of("transfer", "audioset", targets=targets) for targets in ("esc50+ucf101", "esc50"))
-    frame = laid_out("transfer", [*several, *one])
-    assert frame["target"].tolist() == ["esc50", "ucf101"] and set(frame["n_seeds"]) == {1}
 
 
 @pytest.mark.parametrize("table", LAYOUTS)

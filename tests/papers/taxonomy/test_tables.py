@@ -1,17 +1,15 @@
 """The taxonomy's tables: printed numbers beside ours."""
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
-from pandas import DataFrame
+from made_up_cells import frame, skeleton
 
 from repro.data import manifest
 from repro.papers.taxonomy import tables
 from repro.report.style import heading
-from repro.run.export import COLUMNS
 from repro.skeleton.recipe import METHODS, PRESETS
 from repro.skeleton.study import SKELETONS
 from repro.table import find, standing
@@ -31,16 +29,10 @@ PRINTED = {
 PRINTED_DEPTHS = {"random": [52.01, 56.51, 60.17, 63.70, 60.11], "AE": [51.89, 32.04, 25.33, 28.45, 28.39]}
 
 
-def rows(*named, dataset="ucla", preset="paper", measures=SHOWN):
+def rows(*named, measures=SHOWN, **where):
     """Stored cells of (objectives, fields that change, accuracy)."""
-    cells = []
-    for number, (objectives, changes, linear) in enumerate(named):
-        recipe = PRESETS[preset](manifest.plain(dataset), objectives, **changes)
-        parts = {"changes": changes, "recipe": recipe.to_dict(), "metrics": {"linear": linear} | measures}
-        parts |= {"cost": {"finished": "2026-01-01"}}
-        cells.append({"key": f"{number:016x}", "study": "skeletons", "seed": 0, "preset": preset, "dataset": dataset,
-                      "digest": "d", "version": 3, "commit": "c"} | {name: json.dumps(parts[name]) for name in parts})
-    return DataFrame(cells, columns=COLUMNS)
+    return frame(*(skeleton(objectives, linear, measures=measures, **where, **changes)
+                   for objectives, changes, linear in named))
 
 
 def laid_out(name, *named, **where):
