@@ -99,14 +99,14 @@ def differences(
         table: where they stand.
         sides: pairs by name.
         measures: what is compared, by what is added to the name.
-        targets: compare the accuracies on every target of fine-tuning instead.
+        targets: compare the accuracies on every target of fine-tuning instead, where there are any.
         **options: of `Setting.difference`.
     """
 
     def compare(setting: Setting) -> Estimates:
-        compared = {f", {target}": target for target in setting.targets(table)} if targets else measures
+        compared = {f", {target}": target for target in setting.targets(table)} if targets else {}
         return {f"{name}{called}": setting.difference(table, first, second, measure, **options)
-                for name, (first, second) in sides.items() for called, measure in compared.items()}
+                for name, (first, second) in sides.items() for called, measure in (compared or measures).items()}
 
     return compare
 

@@ -100,8 +100,10 @@ class Setting:
         return verdicts.from_printed(self.values(table, measure, **fields), published, deviation)
 
     def targets(self, table: str) -> list[str]:
-        """Where the encoders of a table were fine-tuned, if they were."""
-        cells = self.rows(table)
+        """Where the encoders of a table were fine-tuned; nowhere where linear probes read them instead."""
+        cells = self._cells(table)
+        if "linear" in cells and cells["linear"].notna().any():
+            return []
         return sorted({name for text in cells.get("targets", ()) for name in text.split(",")} & set(cells.columns))
 
 
@@ -121,7 +123,7 @@ class Evidence:
     def _settings(self, *tables: str) -> list[Setting]:
         """One for every data set, preset and version of the training with cells of one of the tables.
 
-        Those that carry furthest come first, of equal ones those with most cells but for seeds, then the newest:
+        Those that carry furthest come first, of equal ones those with most of a table's own rows, then the newest:
         numbers of several versions are not compared.
         """
         parts: dict[tuple[str, str, int], dict[str, DataFrame]] = {}
@@ -130,7 +132,7 @@ class Evidence:
                 parts.setdefault(origin, {})[table] = cells
         settings, versions = [], Counter((dataset, preset) for dataset, preset, _ in parts)
         for (dataset, preset, version), of_tables in parts.items():
-            entries = sum(cells["label"].nunique() for cells in of_tables.values())
+            entries = sum(cells.loc[~cells["away"].map(bool), "label"].nunique() for cells in of_tables.values())
             setting = Setting(dataset, preset, of_tables, version if versions[dataset, preset] > 1 else None)
             settings.append(((rank(setting.level), dataset, preset, -entries, -version), setting))
         return [setting for _, setting in sorted(settings, key=lambda pair: pair[0])]

@@ -134,6 +134,14 @@ def logs(true, folder, seeds=SEEDS):
         curves.append({"step": step, "categories_video": batch * share + 0.1 * draw.standard_normal(), "batch": batch,
                        "sampler": sampler, "seed": seed})
     DataFrame(curves).assign(**label).to_csv(folder / "category_curves_part.csv", index=False)
+    chosen = []
+    for seed, frequency, batch, (rank, sampler) in itertools.product(
+        seeds, ("balanced", "zipf"), (32, 64, 128), enumerate(("random", "feature", "gradient"))
+    ):
+        count = batch * (0.5 + 0.1 * sign * rank) + 0.1 * draw.standard_normal()
+        chosen.append({"frequency": frequency, "batch": batch, "sampler": sampler, "seed": seed, "value": count})
+    chosen = DataFrame(chosen).assign(measure="categories", posterior=1.0, step=624, **label)
+    chosen.to_csv(folder / "post_hoc_diversity_part.csv", index=False)
     picks, ranks = [], {"ohem": 0, "random": 1, "gradient": 2}
     for modality, (sampler, rank), _ in itertools.product(("video", "audio"), ranks.items(), range(8)):
         norm = 5 + sign * rank + 0.1 * draw.standard_normal()

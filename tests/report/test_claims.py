@@ -9,7 +9,7 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-from made_up_cells import frame, image, skeleton
+from made_up_cells import frame, image, skeleton, sounding
 from made_up_results import logs, results
 from scipy.stats import chi2_contingency
 
@@ -187,6 +187,28 @@ def test_the_scatter_of_sound_encoders_says_nothing_of_collapsed_ones(tmp_path):
     table = judged(frame(*rows), tmp_path, ["T24", "T26", "S15"])
     for number in table.index:
         assert table.loc[number, "verdict"] == UNDECIDED and "s.e. unknown" in table.loc[number, "evidence"], number
+
+
+def test_samplers_on_grids_are_compared_where_they_may_differ(tmp_path):
+    """By the accuracy of probes, not the number of characters, which is called as the target is."""
+    regime = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True, "batch": 128}
+    accuracies = {"random": (79.0, 79.2, 79.7), "gradient": (80.0, 81.2, 80.7)}  # by 1, 2 and 1 points
+    rows = [
+        sounding("cmacc", {"linear": value}, dataset="multiomniglot", seed=seed, sampler=sampler, version=5, **regime)
+        for sampler, values in accuracies.items() for seed, value in enumerate(values)
+    ]
+    rows += [sounding("cmacc", {"linear": 100.0}, dataset="multiomniglot", seed=seed, sampler=sampler, version=5)
+             for sampler in accuracies for seed in range(3)]  # usual grids, with no room
+    claim = row_of("C25", tmp_path, *rows)
+    assert claim["level"] == QUICK and "M = 128 +1.33, s.e. 0.33 (3 pairs); not run" in claim["evidence"]
+
+
+def test_the_newest_version_counts_once_it_has_all_rows_of_the_table(tmp_path):
+    older = [skeleton(name, 60.0, version=2) for name in glm.objectives_of("all")]
+    older += [skeleton("AD", 70.0, version=2, bidirectional=True)]  # departs
+    newer = [skeleton(name, 60.0, version=3) for name in glm.objectives_of("all")]
+    for cells, version in ((newer[:-1], 2), (newer, 3)):
+        assert f"version {version}: " in row_of("T6", tmp_path, *older, *cells)["evidence"].partition(". Also")[0]
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(1.0, HOLDS), (12.0, FAILS)])
