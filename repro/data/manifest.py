@@ -222,7 +222,6 @@ def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., L
         def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
             return cached(version(name, root), name, root, *values, **options)
 
-        read.cache_clear = cached.cache_clear
         return read
 
     return decorate

@@ -38,7 +38,7 @@ def plan(
     finished = f"{len(unique) - len(runs)} of {len(unique)} cells are finished"
     if not runs:
         return f"{finished}; nothing is left to train."
-    by_recipe = {run.cell.recipe.canonical(): run.cell for run in runs}
+    by_recipe = {run.cell.recipe.canonical(): run.cell for run in reversed(runs)}  # the first of each
     costs = _measured([*by_recipe.values()], learners, store, device, pool)
     rows = DataFrame([{"cell": run.cell.label} | costs[run.cell.recipe.canonical()] for run in runs])
     rows["minutes_per_cell"] = (rows["seconds"] + rows["seconds_after"]) / 60

@@ -50,16 +50,14 @@ def _follow(runs: Sequence[Run], folder: Path, stop: threading.Event) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
         writer = SummaryWriter(str(folder / name))
         copies += [(writer, group, run.folder / log) for log, group in LOGS.items()]
-    seen: Counter[Path] = Counter()  # whole lines; when a run continues, the same ones come again
+    read: Counter[Path] = Counter()  # bytes of whole lines; when a run continues, the same lines come again
     last = False
     while not last:
         last = stop.wait(SECONDS)
         for writer, group, log in copies:
-            lines = log.read_text(errors="replace").splitlines(keepends=True) if log.exists() else []
-            new = [line for line in lines if line.endswith("\n")][seen[log] :]
-            seen[log] += len(new)
-            for line in new:
-                with contextlib.suppress(ValueError, KeyError):  # of a line that is damaged
+            for line in _whole_lines(log, read[log]):
+                read[log] += len(line)
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # of a line that is damaged
                     values = parse_json(line)
                     step = values["step"]
                     for name, value in values.items():
@@ -68,3 +66,12 @@ def _follow(runs: Sequence[Run], folder: Path, stop: threading.Event) -> None:
             writer.flush()
     for writer, *_ in copies:
         writer.close()
+
+
+def _whole_lines(log: Path, start: int) -> list[bytes]:
+    """The lines from a byte on that are written to their end; none of a log that is shorter, or not there yet."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(start)
+        return [line for line in file if line.endswith(b"\n")]

@@ -158,9 +158,9 @@ def predict_cluster(bodies: Bodies) -> np.ndarray:
 def main_body(bodies: Bodies) -> int:
     """The number of the body that Predict & Cluster keeps.
 
-    First, bodies in view for fewer than 12 frames are left out, unless all are. Then bodies that lie are left out, as
-    noise, one by one as long as there are two: those wider than 0.8 of their height in at least 69.754 % of their
-    frames. Of the rest the one that moves most is kept. Its motion is the sum over x, y and z of the variance over
+    First, bodies in view for fewer than 12 frames are left out, unless all are. Then wide ones are left out as noise,
+    one by one while there are two: those wider than 0.8 of their height in at least 69.754 % of their frames. Of the
+    rest the one that moves most is kept. Its motion is the sum over x, y and z of the variance over
     frames and joints; among several bodies also that of the frames in which it is not too wide, if that is less.
 
     What a frame lists twice under one id counts as two frames of that body, as in the released code, which may fail.

@@ -63,8 +63,10 @@ def restored(described: dict, store: Store, device: torch.device) -> Pretrainer:
 def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonModel:
     """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating.
 
-    Its weights are the last, or those that the recipe has selected.
+    Its weights are the last, or those that the recipe has selected. ValueError if the state has an earlier form.
     """
+    if "model" not in state:
+        raise ValueError("its checkpoint has an earlier form; delete its folder and run the table again")
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
     shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
     model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)

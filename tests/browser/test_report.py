@@ -1,5 +1,6 @@
 """The report in a browser: every page opens, shows its pictures and asks nobody but its own server."""
 
+import itertools
 from urllib.parse import urldefrag, urljoin
 
 import made_up_report
@@ -37,7 +38,7 @@ def test_every_page_and_file_that_is_linked_wide_and_narrow_in_light_and_dark(br
             opened.add(url)
             assert seen.page.goto(url).ok, url
             assert seen.page.locator("img").evaluate_all(BROKEN) == [], url
-            for width, scheme in ((1280, "light"), (390, "dark")):
+            for width, scheme in itertools.product((1280, 390), ("light", "dark")):
                 seen.page.set_viewport_size({"width": width, "height": 800})
                 seen.page.emulate_media(color_scheme=scheme)
                 assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)

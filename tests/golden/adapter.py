@@ -129,7 +129,7 @@ def train(
         measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", "of", "seconds")}
     state = load_checkpoint(run.folder)
     assert state is not None
-    learner = state["learner"].get("pretrainer", state["learner"])  # what watches a training holds it
+    learner = state["learner"]
     return measured, [*_tensors([learner[name] for name in MODELS[study]])]
 
 

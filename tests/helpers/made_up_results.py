@@ -140,7 +140,7 @@ def logs(true, folder, seeds=SEEDS):
     ):
         count = batch * (0.5 + 0.1 * sign * rank) + 0.1 * draw.standard_normal()
         chosen.append({"frequency": frequency, "batch": batch, "sampler": sampler, "seed": seed, "value": count})
-    chosen = DataFrame(chosen).assign(measure="categories", posterior=1.0, step=624, **label)
+    chosen = DataFrame(chosen).assign(measure="categories", posterior=1.0, step=624, version=5, **label)
     chosen.to_csv(folder / "post_hoc_diversity_part.csv", index=False)
     picks, ranks = [], {"ohem": 0, "random": 1, "gradient": 2}
     for modality, (sampler, rank), _ in itertools.product(("video", "audio"), ranks.items(), range(8)):

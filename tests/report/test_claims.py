@@ -203,6 +203,29 @@ def test_samplers_on_grids_are_compared_where_they_may_differ(tmp_path):
     assert claim["level"] == QUICK and "M = 128 +1.33, s.e. 0.33 (3 pairs); not run" in claim["evidence"]
 
 
+def test_a_choice_that_was_not_made_post_hoc_decides_nothing(tmp_path):
+    logs(True, tmp_path)
+    path = tmp_path / "post_hoc_diversity_part.csv"
+    whole = pd.read_csv(path)
+    older = whole.assign(version=4, value=0.0)  # of which nothing counts
+    for part, verdict in (
+        (whole, HOLDS), (pd.concat([older, whole]), HOLDS), (whole.query("batch != 32"), UNDECIDED),
+        (whole.query("sampler != 'random'"), NOT_RUN),
+    ):
+        part.to_csv(path, index=False)
+        assert row_of("C4", tmp_path)["verdict"] == verdict
+
+
+def test_one_approach_that_was_not_run_is_named(tmp_path):
+    """The others of C45 are compared all the same."""
+    accuracies = {"scratch": {}, "xmoco": {}, "cmacc": {"sampler": "gradient"}}
+    rows = [sounding(method, {"ucf101": value + seed}, dataset="kinetics_sound", preset="paper", seed=seed, **changes)
+            for value, (method, changes) in zip((50, 60, 70), accuracies.items(), strict=True) for seed in range(3)]
+    claim = row_of("C45", tmp_path, *rows)
+    assert (claim["verdict"], claim["level"]) == (UNDECIDED, PAPER)
+    assert "XMoCo over Scratch, ucf101 +10.00" in claim["evidence"] and "not run: XMoCo (w/o fcl)" in claim["evidence"]
+
+
 def test_the_newest_version_counts_once_it_has_all_rows_of_the_table(tmp_path):
     older = [skeleton(name, 60.0, version=2) for name in glm.objectives_of("all")]
     older += [skeleton("AD", 70.0, version=2, bidirectional=True)]  # departs

@@ -4,6 +4,12 @@ from repro.image import DATASETS
 from repro.report.printed import PAPERS, as_printed, names, printed
 
 
+def test_best_temperatures_are_the_row_maxima_of_the_grid():
+    grid = printed("sce_temperature_long")
+    best = grid.loc[grid.groupby("dataset")["top1"].idxmax()].reset_index(drop=True)
+    assert best.to_dict() == printed("sce_best_temperature").sort_values("dataset", ignore_index=True).to_dict()
+
+
 def test_numbers_and_printed_strings():
     assert printed("cmacc_table1").loc[3, "gain_UCF101"] == 2.2
     assert as_printed("cmacc_table1").loc[[0, 3], "gain_UCF101"].tolist() == ["", "+2.2"]

@@ -34,6 +34,14 @@ from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from repro.table import find
 
+
+def test_bones_run_from_the_middle_of_the_hip_to_head_hands_and_feet():
+    """Joints by the numbers of Kinect v2: 20 between the shoulders, 21 to 24 tips of hands and thumbs."""
+    limbs = [(0, 1, 20, 2, 3), (0, 12, 13, 14, 15), (0, 16, 17, 18, 19)]
+    limbs += [(20, 4, 5, 6, 7, 21), (7, 22), (20, 8, 9, 10, 11, 23), (11, 24)]
+    assert sorted(ntu.BONES) == sorted(bone for limb in limbs for bone in itertools.pairwise(limb))
+
+
 # ---------------------------------------------------------------------------------------------- text
 
 LAST_TWO = recording((FIRST, 0, body(4, 1)), (FIRST + 1, 0, body(9, 2)), (FIRST + 2, 0, body(9, 3)))
