@@ -212,6 +212,7 @@ def test_how_far_the_column_is_from_the_printed_one_is_what_its_table_has(column
     within = f"{WORDS[15 - len(far)]} of fifteen within two deviations"
     assert f"| 3, of two objectives 1 | partly | {within}" in RESULTS
     assert within in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert within.split()[0] + " of fifteen objectives" in (ROOT / "docs/taxonomy.md").read_text(encoding="utf-8")
     named = ", ".join(f"{name} by {'far' if name == 'AE+AD+CD' else f'{far[name]:.1f}'}" for name in far.index)
     assert f": {named}. AE and AE+CD lie" in RESULTS
     low, lower, apart, further = numbers_of(
