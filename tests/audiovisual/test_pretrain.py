@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS, augment, pretrain
+from repro.audiovisual import MODALITIES, VIEWS, augment, pretrain, study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
@@ -224,6 +224,8 @@ def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_u
                 assert values[place] == len({int(known[item]) for item in items} - {-1})
             expected += values
         assert fast.counted.tolist() == expected.tolist()
+        reported = study.coverage(fast)
+        assert [reported[f"categories_{name}"] for name in MODALITIES] == pytest.approx((expected / 4).tolist())
 
 
 # ---------------------------------------------------------------------------------------------- taken up again
