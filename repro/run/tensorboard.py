@@ -58,7 +58,7 @@ def _follow(runs: Sequence[Run], folder: Path, stop: threading.Event) -> None:
             for line in _whole_lines(log, read[log]):
                 read[log] += len(line)
                 with contextlib.suppress(ValueError, KeyError, TypeError):  # of a line that is damaged
-                    values = parse_json(line)
+                    values = parse_json(line.decode(errors="replace"))
                     step = values["step"]
                     for name, value in values.items():
                         if name not in UNDRAWN:
