@@ -85,6 +85,9 @@ IN_NONE = {
     "minutes; what it measures along training is in tests/skeleton/test_along.py": [
         "repro run taxonomy --objectives CE,AD,CE+AD --ad-weight 1,25 --epochs 8 --probe-every 2",
     ],
+    "a minute; the notebook of this table is executed with other temperatures in tests/notebooks/test_execution.py": [
+        "repro run temperature_grid --preset smoke --temperature 0.1,0.15 --key-temperature 0.05",
+    ],
     "a download; tests/data/test_present.py has a server of its own": [
         "repro data download cifar10", "repro data download multiomniglot",
     ],

@@ -138,12 +138,15 @@ def test_the_caption_says_which_draws_the_expected_categories_are_of(name):
         assert row.expected == pytest.approx((1 - missed[row.batch][:, kind]).sum(), rel=1e-9)
 
 
-def told_table(*columns, under="# Results"):
+README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "RESULTS.md"))
+
+
+def told_table(*columns, under="# ", text=RESULTS):
     """The rows of the table of these columns in RESULTS.md, as texts; an empty first cell repeats the one above.
 
     It is the first below a line that begins with `under`.
     """
-    lines = (ROOT / "RESULTS.md").read_text(encoding="utf-8").splitlines()
+    lines = text.splitlines()
     lines = lines[next(number for number, line in enumerate(lines) if line.startswith(under)) :]
     start = next(number for number, line in enumerate(lines) if cells(line) == [*columns])
     rows = []
@@ -159,7 +162,6 @@ def cells(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-RESULTS = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
          "thirteen", "fourteen", "fifteen"]
 
@@ -186,6 +188,8 @@ def test_verdicts_cover_every_table_and_name_allowed_ones():
     rows = told_table("paper", "table or figure", "on what", "seeds", "verdict", "why", under="## Verdicts")
     assert {row[4] for row in rows} <= {"reproduced", "partly", "not", "not run"}
     assert {row[0] for row in rows} == {"taxonomy", "CM-ACC", "SCE", "JCL"} and all(row[-1] for row in rows)
+    shown = told_table("paper", "table or figure", "on what, so far", "verdict", "notebook", text=README)
+    assert [(row[1], row[3].partition(":")[0]) for row in shown] == [(row[1], row[4]) for row in rows]
     links = re.findall(r"figures/(\w[\w*]+)\.(?:csv|png|\*)", RESULTS)
     assert len(links) >= 15 and all([*FIGURES.glob(f"{name}.csv")] for name in links)
 
@@ -211,7 +215,7 @@ def test_how_far_the_column_is_from_the_printed_one_is_what_its_table_has(column
     assert count == len(far) and deviation == pytest.approx(pooled, abs=0.005)
     within = f"{WORDS[15 - len(far)]} of fifteen within two deviations"
     assert f"| 3, of two objectives 1 | partly | {within}" in RESULTS
-    assert within in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert within in README
     assert within.split()[0] + " of fifteen objectives" in (ROOT / "docs/taxonomy.md").read_text(encoding="utf-8")
     named = ", ".join(f"{name} by {'far' if name == 'AE+AD+CD' else f'{far[name]:.1f}'}" for name in far.index)
     assert f": {named}. AE and AE+CD lie" in RESULTS
