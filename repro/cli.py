@@ -109,6 +109,8 @@ def run(
             if "departures" in rows:
                 rows = rows.assign(departures=rows["departures"].map(in_words))
             print(rows.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
+            if (rows["preset"] == "smoke").any():
+                print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
 
 @app.command(context_settings=FREE)
@@ -214,18 +216,20 @@ def data_prepare(
 
 @results_app.command("list")
 def results_list() -> None:
-    """Print every finished cell, exported or in REPRO_RUNS, with its main measure.
+    """Print every finished cell with its main measure: those of figures/cells.csv, then what is new in REPRO_RUNS.
 
-    That is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first target; of
-    others, the first number that they hold.
+    The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first
+    target; of others, the first number that they hold.
 
     Example: repro results list
     """
-    from repro.run.export import everything
+    from repro.run.export import everything, exported
     from repro.table import studies
 
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    for cell in everything().itertuples():
+    cells = everything()
+    cells["new"] = ~cells["key"].isin(exported()["key"])
+    for cell in cells.sort_values("new", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
@@ -234,7 +238,8 @@ def results_list() -> None:
         called = [recipe.get(named_by.get(cell.study), ""), in_words(json.loads(cell.changes) or {})]
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
         number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
-        print(f"{where}  seed {cell.seed}  {number}  {', '.join(filter(None, called))}")
+        origin = "new" if cell.new else "exported"
+        print(f"{where}  {origin:<8}  seed {cell.seed}  {number}  {', '.join(filter(None, called))}")
 
 
 @results_app.command("export")

@@ -327,8 +327,9 @@ class Table:
 
         recipe = max(by_row, key=fields_used)
         row = self._rows(dataset, preset)[by_row[recipe]].items()
-        sources = {name: "varied by this table" if isinstance(value, tuple) else "fixed by this table"
-                   for name, value in row if value != AS_PRESET} | dict.fromkeys(bundle, f"variant {variant}")
+        sources = {name: f"varied by this table: {', '.join(map(str, value))}" if isinstance(value, tuple)
+                   else "fixed by this table" for name, value in row if value != AS_PRESET}
+        sources |= dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]

@@ -44,7 +44,7 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
         keys[finish(Store(tmp_path / "runs"), recipe, metrics, study="clips", **changes).cell.key] = table
     status, out, _ = repro("results", "list")
     assert status == 0
-    assert all(" version 1  seed 0  " in line for line in out.splitlines())
+    assert all(" version 1  new       seed 0  " in line for line in out.splitlines())
     shown = {keys[line.split()[0]]: line.split("seed 0")[1].split() for line in out.splitlines()}
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
@@ -63,6 +63,17 @@ def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, m
         ["0", "ap", "12.50", "square,", "depth=2"], ["1", "ari", "7.00", "square,", "depth=2"],
         ["2", "nan", "square,", "depth=2"],
     ]
+
+
+def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    store = Store(tmp_path / "runs")
+    for seed, objective in ((1, "CE"), (0, "CE"), (1, "AE")):
+        finish(store, paper("ucla", objective), {"linear": 50.0}, seed=seed)
+        if objective == "CE" and seed == 0:
+            repro("results", "export")
+    shown = [line.split()[6:9] for line in repro("results", "list")[1].splitlines()]
+    assert shown == [["exported", "seed", "0"], ["exported", "seed", "1"], ["new", "seed", "1"]]
 
 
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):

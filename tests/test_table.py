@@ -468,13 +468,13 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
 def test_described_says_what_the_table_varies_and_fixes():
     sizes = table({"method": "heavy", "depth": by_preset(paper=(2, 4), quick=(2,)), "weight": 2.0})
     rows = described(sizes)
-    assert (rows["method"], rows["depth"]) == (("heavy", "fixed by this table"), (2, "varied by this table"))
+    assert (rows["method"], rows["depth"]) == (("heavy", "fixed by this table"), (2, "varied by this table: 2, 4"))
     assert described(sizes, preset="quick")["weight"] == (2.0, "fixed by this table")
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
     rows = described(METHODS, variant="light", power=4, batch=16, rate="auto", every=True)
-    assert rows["method"] == ("heavy", "varied by this table")  # the first that uses most of these
+    assert rows["method"] == ("heavy", "varied by this table: plain, heavy")  # the first that uses most of these
     assert rows["weight"] == (0.5, "variant light") and rows["power"] == (4, "chosen here (default 2)")
     assert rows["batch"] == (16, "chosen here (default 8)") and rows["noise"] == ("live", "released code")
     assert rows["rate"] == (0.2, "chosen here (default 0.1)")  # which follows from the batch

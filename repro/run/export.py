@@ -47,10 +47,13 @@ def read_cells(path: Path) -> DataFrame:
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
     """Every finished cell, of figures/cells.csv and of REPRO_RUNS; those of the latter may be given as `finished`."""
-    exported = read_cells(manifest.project_root() / "figures" / "cells.csv")
-    if manifest.checkout() is None:
-        exported = merged(read_cells(manifest.shipped("figures") / "cells.csv"), exported)
-    return merged(exported, finished_cells(Store()) if finished is None else finished)
+    return merged(exported(), finished_cells(Store()) if finished is None else finished)
+
+
+def exported() -> DataFrame:
+    """The cells of figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
+    cells = read_cells(manifest.project_root() / "figures" / "cells.csv")
+    return cells if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv"), cells)
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
