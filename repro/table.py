@@ -641,23 +641,22 @@ def resolved(preset: str, dataset: str) -> str:
 def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
     """Stored cells of all studies by table: each where it departs in the fewest fields, which may be several tables.
 
-    Where the cells of a table on a data set, under a preset, are only some of those that another table has there, the
-    other one was run, and this one has none of them.
+    Where the cells of a table on a data set, under a preset and in a setting, are only some of those that another table
+    has there, the other one was run, and this one has none of them.
     """
     tidy = {name: study.tidy(cells) for name, study in studies(tables).items()}
     selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
     departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
     fewest = departing.groupby(level=0).min()
     nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
-    places = ["dataset", "preset"]
-    keys = {name: rows.groupby(places)["key"].agg(set).to_dict() for name, rows in nearest.items()}
-
-    def of_another(name: str, place: tuple[str, str]) -> bool:
-        return any(keys[name][place] < others.get(place, set()) for others in keys.values())
-
-    own = {name: [not of_another(name, place) for place in rows[places].itertuples(index=False, name=None)]
-           for name, rows in nearest.items()}
-    return {name: rows.loc[own[name]].reset_index(drop=True) for name, rows in nearest.items()}
+    keys = {name: rows.groupby(["dataset", "preset"])["key"].agg(set).to_dict() for name, rows in nearest.items()}
+    own = {name: [rows[:0]] for name, rows in nearest.items()}
+    for name, rows in nearest.items():
+        for (*place, _), group in rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)]):
+            elsewhere = (held.get(tuple(place), set()) for other, held in keys.items() if other != name)
+            if not any(set(group["key"]) < others for others in elsewhere):
+                own[name].append(group)
+    return {name: pd.concat(groups).sort_index().reset_index(drop=True) for name, groups in own.items()}
 
 
 def require_one_recipe(cells: DataFrame, study: Study) -> None:

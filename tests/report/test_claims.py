@@ -193,14 +193,20 @@ def test_samplers_on_grids_are_compared_where_they_may_differ(tmp_path):
     """By the accuracy of probes, not the number of characters, which is called as the target is."""
     regime = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True, "batch": 128}
     accuracies = {"random": (79.0, 79.2, 79.7), "gradient": (80.0, 81.2, 80.7)}  # by 1, 2 and 1 points
-    rows = [
-        sounding("cmacc", {"linear": value}, dataset="multiomniglot", seed=seed, sampler=sampler, version=5, **regime)
-        for sampler, values in accuracies.items() for seed, value in enumerate(values)
-    ]
-    rows += [sounding("cmacc", {"linear": 100.0}, dataset="multiomniglot", seed=seed, sampler=sampler, version=5)
-             for sampler in accuracies for seed in range(3)]  # usual grids, with no room
+
+    def grids(sampler, seed, linear, held_out, **fields):
+        return sounding("cmacc", {"linear": linear, "linear_held_out": held_out}, dataset="multiomniglot", seed=seed,
+                        sampler=sampler, version=5, **fields)
+
+    rows = [grids(sampler, seed, value, 2 * value, **regime)
+            for sampler, values in accuracies.items() for seed, value in enumerate(values)]
+    rows += [grids(sampler, seed, value + 3 * (sampler == "random"), 100.0, **regime, dictionary=256)
+             for sampler, values in accuracies.items() for seed, value in enumerate(values)]
+    rows += [grids(sampler, seed, 100.0, 100.0) for sampler in accuracies for seed in range(3)]  # no room
     claim = row_of("C25", tmp_path, *rows)
-    assert claim["level"] == QUICK and "M = 128 +1.33, s.e. 0.33 (3 pairs); not run" in claim["evidence"]
+    assert claim["level"] == QUICK and claim["evidence"].endswith(
+        "M = 128, new pairs, dictionary=256 -1.67, s.e. 0.33 (3 pairs); M = 128, new pairs +1.33, s.e. 0.33 (3 pairs); "
+        "M = 128, never seen +2.67, s.e. 0.67 (3 pairs); not run: M = 32, M = 64")
 
 
 def test_a_choice_that_was_not_made_post_hoc_decides_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """The committed figures: they follow from the committed cells, and hold what RESULTS.md says of them."""
 
+import itertools
 import json
 import math
 import platform
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binomtest, spearmanr, ttest_rel
 
 from repro import papers
 from repro.audiovisual import synthetic
@@ -164,6 +165,7 @@ def cells(line):
 
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
          "thirteen", "fourteen", "fifteen"]
+ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
 
 
 def numbers_of(pattern):
@@ -182,6 +184,13 @@ def spread(row):
 def column():
     """The trained objectives of NW-UCLA, by name."""
     return table("taxonomy_ucla").query("objectives != 'random'").set_index("objectives")
+
+
+@pytest.fixture(scope="module")
+def curves():
+    """Accuracies along training on NW-UCLA, of the newest version, by objective (rows), seed and epoch (columns)."""
+    log = table("along_training_ucla").query("version == 3 and measure == 'linear' and entry == objectives")
+    return log.pivot(index="objectives", columns=["seed", "epoch"], values="value")
 
 
 def test_verdicts_cover_every_table_and_name_allowed_ones():
@@ -204,33 +213,43 @@ def test_the_column_in_the_results_is_that_of_its_table():
                          f"{row['linear_standardised']:.1f}", f"{row['knn1']:.1f}"]
 
 
-def test_how_far_the_column_is_from_the_printed_one_is_what_its_table_has(column):
-    held, apart = column.drop(["AE", "AE+CD"]), column["difference"].abs() / (1 + 1 / column["n_seeds"]) ** 0.5
-    freedom = held["n_seeds"] - 1
-    pooled = ((held["std"] ** 2 * freedom).sum() / freedom.sum()) ** 0.5
-    far = (apart[held.index] / pooled).loc[lambda deviations: deviations > 2].sort_values(ascending=False)
-    correlation, count, deviation = numbers_of(
-        r"printed order is (\S+) over the fifteen\. Of them (\w+) are further .* \((\S+) \S+\(1 \+ 1/n\)")
-    assert correlation == pytest.approx(spearmanr(column["ours"], column["published"]).statistic, abs=0.005)
-    assert count == len(far) and deviation == pytest.approx(pooled, abs=0.005)
-    within = f"{WORDS[15 - len(far)]} of fifteen within two deviations"
-    assert f"| 3, of two objectives 1 | partly | {within}" in RESULTS
-    assert within in README
-    assert within.split()[0] + " of fifteen objectives" in (ROOT / "docs/taxonomy.md").read_text(encoding="utf-8")
+SCATTERED = ["AE", "AE+CD"]  # whose seeds lie too far apart for the deviation of the others
+
+
+def between_seeds(values):
+    """The deviation of seeds (columns) within objectives (rows), pooled over those that do not fall apart."""
+    held = values.drop(SCATTERED)
+    freedom = held.count(axis=1) - 1
+    return ((held.var(axis=1).fillna(0) * freedom).sum() / freedom.sum()) ** 0.5
+
+
+def test_how_far_the_column_is_from_the_printed_one_is_what_its_table_has(column, curves):
+    pooled = between_seeds(curves.xs(150, level="epoch", axis=1))
+    deviations = column["difference"].abs() / (1 + 1 / column["n_seeds"]) ** 0.5 / pooled
+    far = deviations.drop(SCATTERED).loc[lambda values: values > 2].sort_values(ascending=False)
+    correlation, without, deviation, again, count = numbers_of(
+        r"printed order is (\S+) over the fifteen, and (\S+) without AE\+AD\+CD: .* "
+        r"\((\S+) \S+\(1 \+ 1/n\); (\S+) points are .* more\), (\w+) of the thirteen others")
+    for found, rows in ((correlation, column), (without, column.drop("AE+AD+CD"))):
+        assert found == pytest.approx(spearmanr(rows["ours"], rows["published"]).statistic, abs=0.005)
+    assert column["published"].rank()["AE+AD+CD"] == 2 and column["ours"].idxmax() == "AE+AD+CD"
+    place = ORDINALS[int(column["ours"].rank(ascending=False)["AE+CE+AD"]) - 1]
+    assert column["published"].idxmax() == "AE+CE+AD" and f"where AE+CE+AD, printed highest, is {place}." in RESULTS
+    assert count == len(far) and [deviation, again] == pytest.approx([pooled] * 2, abs=0.005)
+    within = WORDS[13 - len(far)]
+    told = f"{within} of fifteen within two deviations of the print, {WORDS[len(far)]} further off, two whose seeds"
+    assert f"partly | {told}" in RESULTS and f"partly: {told}" in README
+    assert f"{within} of fifteen objectives" in (ROOT / "docs/taxonomy.md").read_text(encoding="utf-8")
     named = ", ".join(f"{name} by {'far' if name == 'AE+AD+CD' else f'{far[name]:.1f}'}" for name in far.index)
     assert f": {named}. AE and AE+CD lie" in RESULTS
     low, lower, apart, further = numbers_of(
-        r"AE and AE\+CD lie (\d+) and (\d+) points below the print, but their seeds lie up to (\S+) and (\S+) points "
-        r"apart")
-    assert [low, lower] == [round(-column.loc[name, "difference"]) for name in ("AE", "AE+CD")]
-    cells_of = read_cells(FIGURES / "cells.csv").query("dataset == 'ucla' and preset == 'paper' and version == 3")
-    cells_of = cells_of[cells_of["changes"] == "{}"]
-    linear = cells_of["metrics"].map(json.loads).str["linear"].groupby(
-        cells_of["recipe"].map(json.loads).str["objectives"]).agg(np.ptp)
-    assert [apart, further] == pytest.approx([*linear[["AE", "AE+CD"]]], abs=0.0501)
+        r"AE and AE\+CD lie (\d+) and (\d+) points below it, but their seeds lie up to (\S+) and (\S+) points apart")
+    assert [low, lower] == [round(-column.loc[name, "difference"]) for name in SCATTERED]
+    last = curves.xs(150, level="epoch", axis=1).loc[SCATTERED]
+    assert [apart, further] == pytest.approx([*last.max(axis=1) - last.min(axis=1)], abs=0.0501)
 
 
-def test_the_highest_printed_objectives_are_lower_here_by_what_the_results_say(column):
+def test_the_highest_printed_objectives_are_lower_here_by_what_the_results_say(column, curves):
     highest = column.loc[column["published"] >= 82, "difference"]
     lower = -highest[highest < 0]
     count, least, most, chance = numbers_of(r"(\w+) of the seven are lower here, by (\S+) to (\S+) points.* "
@@ -240,47 +259,76 @@ def test_the_highest_printed_objectives_are_lower_here_by_what_the_results_say(c
     assert chance == pytest.approx(binomtest(len(lower), len(highest)).pvalue, abs=0.0005)
     for name in set(highest.index) - set(lower.index):
         assert f"{name} is higher by {highest[name]:.1f}" in RESULTS
+    rules = table("printed_column_ucla").query("exchanged == 0").set_index("rule")
+    met, most, *epochs = numbers_of(r"above (\w+) of them are met at the last epoch, and (\w+) at most, at epochs "
+                                    r"(\d+) and "
+                                    r"(\d+); AE\+CE\+AD is met by no rule")
+    assert met == rules.loc["epoch 150", "highest"] and most == rules["highest"].max()
+    assert [f"epoch {epoch:.0f}" for epoch in epochs] == [*rules.index[rules["highest"] == most]]
+    runs = curves.loc["AE+CE+AD"].unstack("seed")  # by epoch
+    deviations = curves.T.groupby(level="epoch").apply(lambda at: between_seeds(at.T))
+    reach = 2 * deviations * (1 + 1 / runs.count(axis=1)) ** 0.5
+    assert ((runs.mean(axis=1) - column.loc["AE+CE+AD", "published"]).abs() > reach).all()
+    gaps = numbers_of(r"the seven are (\S+) points below the print at the last epoch, (\S+) with the best epoch on the "
+                      r"test split and (\S+) with")
+    expected = -rules.loc[["epoch 150", "best epoch on the test split",
+                           "best checkpoint by 1-NN, best epoch of its probe, as released"], "highest_gap"]
+    assert gaps == pytest.approx([*expected], abs=0.0501) and gaps[0] == pytest.approx(-highest.mean(), abs=0.0501)
+    others = column.drop(["AE", "AE+AD+CD"])["published"]
+    shrunk = (between_seeds(curves.xs(150, level="epoch", axis=1)) / others.std()) ** 2
+    lucky = shrunk * (column.loc[highest.index, "published"].mean() - others.mean())
+    assert numbers_of(r"printed column would give (\S+) points") == pytest.approx([lucky], abs=0.0501)
 
 
 def test_the_rules_nearest_to_the_printed_column_are_those_of_their_table():
     rules = table("printed_column_ucla")
-    fullest = rules[rules["objectives"] == rules["objectives"].max()]
+    fullest = rules[rules["objectives"] == 15]
     ordered = fullest.sort_values(["spearman", "rmse"], ascending=[False, True], kind="stable")
     printed, exchanged = (ordered[ordered["exchanged"] == value].iloc[0] for value in (0, 1))
-    last = fullest.query("rule == 'epoch 150' and exchanged == 0").iloc[0]
-    top = fullest.loc[fullest["highest"].idxmax()]
-    epochs = [float(row["rule"].removeprefix("epoch ")) for row in (printed, exchanged, top)]
+    last = [fullest.query("rule == 'epoch 150' and exchanged == @value").iloc[0] for value in (0, 1)]
+    nearest = fullest.loc[fullest.groupby("exchanged")["rmse"].idxmin()]
+    assert set(nearest["rule"]) == {"best epoch on the test split"} and printed["rule"] == exchanged["rule"]
     found = numbers_of(
-        r"the best is epoch (\d+), with a Spearman of (\S+) \(95 % over seeds: (\S+) to (\S+)\), RMSE (\S+) points "
-        r"and (\w+) objectives further than two deviations; the last epoch has (\S+) and (\S+)\. With .*, epoch (\d+) "
-        r"has (\S+) \((\S+) to (\S+)\), RMSE (\S+) and (\w+) further\. .* scatter by (\S+) points, .* The table is of "
-        r"(\w+) objectives;")
-    measures = ["spearman", "spearman_low", "spearman_high", "rmse", "apart"]
-    expected = [epochs[0], *printed[measures], *last[["spearman", "rmse"]], epochs[1], *exchanged[measures],
-                exchanged["deviation"], exchanged["objectives"]]
+        r"Of (\d+) rules, .*, epoch (\d+) has most of the order, with a Spearman of (\S+) \(95 % over seeds: (\S+) to "
+        r"(\S+)\), exchanged (\S+) \((\S+) to (\S+)\); the last epoch has (\S+) and (\S+)\. .* best of (\d+) readings "
+        r".* square of (\S+) points, exchanged (\S+), against (\S+) and (\S+) at the last epoch; its order is no "
+        r"better, (\S+)\. .* between (\d+) and (\d+) of the thirteen")
+    measures = ["spearman", "spearman_low", "spearman_high"]
+    expected = [len(fullest) / 2, float(printed["rule"].removeprefix("epoch ")), *printed[measures],
+                *exchanged[measures], *(row["spearman"] for row in last), len(fullest), *nearest["rmse"],
+                *(row["rmse"] for row in last), nearest["spearman"].iloc[0], fullest["apart"].min(),
+                fullest["apart"].max()]
     assert found == pytest.approx(expected, abs=0.0501)
-    assert fullest["spearman"].max() < 0.8 and "So none reaches 0.8." in RESULTS
-    most = numbers_of(r"No rule brings them: (\w+) of them are met at most, by epoch (\d+)\.")
-    assert most == [top["highest"], epochs[2]]
+    assert fullest["spearman"].max() < 0.8 <= fullest["spearman_high"].max() and "So none reaches 0.8," in RESULTS
+    departing = len(rules) > len(fullest)
+    assert ("No cell with the weights of November 2020 or with squared differences" in RESULTS) != departing
 
 
-def test_what_the_results_say_of_the_exchanged_cells_is_what_was_measured(column):
-    curves = table("along_training_ucla").query("version == 3 and measure == 'linear'")
-    values = curves.pivot(index="epoch", columns=["objectives", "seed"], values="value")
-    first, *others = (values["AE+CD", seed] for seed in (0, 1, 2))
+def test_what_the_results_say_of_the_exchanged_cells_is_what_was_measured(column, curves):
+    first, *others = (curves.loc["AE+CD", seed] for seed in (0, 1, 2))
     reached, *ends = numbers_of(r"reaches 75 \(at epoch (\d+); it ends at (\S+), the two others at (\S+) and (\S+)\)")
     assert first.index[first >= 75][0] == reached and all((other < 75).all() for other in others)
     assert ends == pytest.approx([seed.loc[150] for seed in (first, *others)], abs=0.0501)
+    print_of = pd.read_csv(ROOT / "repro/papers/taxonomy/printed/taxonomy.csv").set_index(["AE", "CE", "AD", "CD"])
+    numbers = {"CD": print_of.loc[(0, 0, 0, 1), "UCLA"], "AE+CD": print_of.loc[(1, 0, 1, 1), "UCLA"],
+               "AE+AD+CD": print_of.loc[(1, 0, 0, 1), "UCLA"]}  # the two exchanged
+    assert f"two deviations of {', '.join(f'{number:.1f}' for number in [*numbers.values()][:2])} and " in RESULTS
+    met = [epoch for epoch in range(20, 151, 10)
+           if all(abs(runs.mean() - number) <= 2 * runs.std() * (1 + 1 / len(runs)) ** 0.5
+                  for name, number in numbers.items() for runs in [curves.loc[name].xs(epoch, level="epoch").dropna()])]
+    assert met == numbers_of(r"and 76\.8 at epochs (\d+) and (\d+)\.")
     ahead, least, most = numbers_of(
         r"ahead with every seed, by (\d+) points in the mean\), the three printed columns of NTU RGB\+D \(ahead by "
         r"(\S+) to (\S+)\)")
-    assert (values["AE+AD+CD"].loc[150] > values["AE+CD"].loc[150]).all()
+    last = curves.xs(150, level="epoch", axis=1)
+    assert (last.loc["AE+AD+CD"] > last.loc["AE+CD"]).all()
     assert ahead == round(column.loc["AE+AD+CD", "ours"] - column.loc["AE+CD", "ours"])
-    print_of = pd.read_csv(ROOT / "repro/papers/taxonomy/printed/taxonomy.csv").set_index(["AE", "CE", "AD", "CD"])
     ntu = (print_of.loc[1, 0, 1, 1] - print_of.loc[1, 0, 0, 1]).filter(like="NTU")
     assert [least, most] == pytest.approx([ntu.min(), ntu.max()], abs=0.0501)
-    lowest = values["AE+AD+CD"].min(axis=None)
-    assert numbers_of(r"\((\S+) or more at each probe\)") == pytest.approx([lowest], abs=0.0501)
+    above, lowest = numbers_of(
+        r"AE\+AD\+CD is (\S+) points above the exchanged number too\. .* \((\S+) or more at each")
+    assert [above, lowest] == pytest.approx([column.loc["AE+AD+CD", "ours"] - numbers["AE+AD+CD"],
+                                             curves.loc["AE+AD+CD"].min()], abs=0.0501)
 
 
 def test_the_linear_model_of_our_runs_is_that_of_its_figure():
@@ -362,6 +410,30 @@ def named(method):
     return {"random": "random initialisation"}.get(method, METHOD_NAMES.get(method, method))
 
 
+def test_what_duplicates_are_worth_in_the_results_is_in_the_table(column):
+    lost = (column["ours"] - column["linear_unseen"]).drop(SCATTERED)
+    least, most, before, after = numbers_of(r"AE and AE\+CD loses (\S+) to (\S+) points \(CE (\S+) to (\S+)\)\.")
+    assert [least, most] == pytest.approx([lost.min(), lost.max()], abs=0.0501)
+    assert [before, after] == pytest.approx([*column.loc["CE", ["ours", "linear_unseen"]]], abs=0.0501)
+
+
+def test_what_the_results_say_of_four_methods_in_one_setting_follows_from_their_seeds():
+    exported = read_cells(FIGURES / "cells.csv").query("study == 'images' and preset == 'quick' and changes == '{}'")
+    exported = exported[exported["dataset"].str.startswith("cifar10 ")]
+    methods = exported["recipe"].map(json.loads).str["method"]
+    linear = exported["metrics"].map(json.loads).str["linear"].groupby([exported["seed"], methods]).first().unstack()
+    chances = {pair: ttest_rel(linear[pair[0]], linear[pair[1]])
+               for pair in itertools.combinations(("sce", "moco", "ressl", "jcl"), 2)}
+    best = chances["sce", "moco"]
+    least, most, t, p, corrected = numbers_of(
+        r"SCE is above MoCo v2 with every seed, by (\S+) to (\S+) points \(paired over seeds t = (\S+) with 2 degrees "
+        r"of freedom, p = (\S+), corrected for six pairs of methods (\S+)\)")
+    gaps = linear["sce"] - linear["moco"]
+    assert [least, most, t] == pytest.approx([gaps.min(), gaps.max(), best.statistic], abs=0.0501)
+    assert [p, corrected] == pytest.approx([best.pvalue, 6 * best.pvalue], abs=0.0005)
+    assert sorted(chance.pvalue for chance in chances.values())[1] > 0.05
+
+
 def test_the_depths_in_the_results_are_those_of_their_table():
     committed = table("encoder_collapse_ucla").set_index(["layers", "objectives"])
     rows = told_table("layers", "AE printed", "AE", "AE standardised", "random printed", "random",
@@ -436,26 +508,56 @@ def test_categories_in_the_results_are_those_of_their_tables():
         assert (rows.loc["video", "ours"] - rows.loc["audio", "ours"]).abs().max() <= 1.7
 
 
+def characters():
+    """Fields and measures of the cells of characters that are of the newest version, with their seeds."""
+    exported = read_cells(FIGURES / "cells.csv").query("dataset == 'multiomniglot' and version == 5")
+    parts = [pd.DataFrame(map(json.loads, exported[name])) for name in ("metrics", "recipe")]
+    cells = pd.concat([exported["seed"].reset_index(drop=True), *parts], axis=1)
+    return cells.loc[:, ~cells.columns.duplicated()]
+
+
+def test_what_the_results_say_of_categories_by_seed_was_counted():
+    cells = characters().query("method == 'cmacc' and categories == 101 and iterations == 624")
+    gaps = {}
+    for frequency, measure in itertools.product(("balanced", "zipf"), ("categories_video", "categories_audio")):
+        counted = cells[cells["frequency"] == frequency].pivot(index="seed", columns="sampler", values=measure)
+        gaps[frequency, measure] = counted["gradient"] - counted["feature"]
+    balanced = [gap for (frequency, _), gap in gaps.items() if frequency == "balanced"]
+    pictures, sound = gaps["zipf", "categories_video"], gaps["zipf", "categories_audio"]
+    fewer, error, more, of_more, other, of_other = numbers_of(
+        r"they cover fewer \((\S+), standard error (\S+), with every seed\), in Zipf's (\S+) \((\S+)\) more on "
+        r"pictures "
+        r"and (\S+) \((\S+)\) on the other side")
+    assert all((gap < 0).all() and gap.mean() == pytest.approx(-fewer, abs=0.0501) for gap in balanced)
+    assert [error, more, of_more] == pytest.approx([balanced[0].sem(), pictures.mean(), pictures.sem()], abs=0.0501)
+    assert [other, of_other] == pytest.approx([sound.mean(), sound.sem()], abs=0.0501)
+    late = table("category_curves_multiomniglot").query("step > 524").groupby("sampler")["categories_video"].mean()
+    assert numbers_of(r"last hundred steps they cover (\S+) and (\S+), and OHEM (\S+)\.") == pytest.approx(
+        [*late[["feature", "gradient", "ohem"]]], abs=0.0501)
+
+
 def test_what_the_results_say_of_selections_post_hoc_was_counted():
     log = table("post_hoc_diversity_multiomniglot")
     which = ["frequency", "batch", "sampler", "posterior", "step", "seed"]
     each = log.pivot(index=which, columns="measure", values="value").dropna()
     gain, predicted = each["categories"] - each["expected"], each["predicted"] - each["expected"]
     above = [100 * (gain > 0).mean(), *(100 * (gain > 0).groupby("frequency").mean())]
+    plain = gain.index.get_level_values("posterior") == 1
+    within = [np.corrcoef(part, predicted[part.index])[0, 1]
+              for _, part in gain[plain].groupby(["sampler", "frequency"])]
     means = each.xs(624, level="step").groupby(which[:4]).mean()
     far = means.loc["balanced", 128, "feature", 1.0]
     near, cold = means.loc["zipf", 128, "gradient", 1.0], means.loc["balanced", 128, "gradient", 0.07]
-    text = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
-    told = re.search(r"below one holds in all (\d+) selections, and in (\S+) % .* \(balanced (\S+) %, Zipf (\S+) %\).* "
-                     r"correlate with (\S+)\. .* step 624: (\S+), counted (\S+)\) and too little .* \((\S+), counted "
-                     r"(\S+)\)\. .* pools \((\S+) of (\S+) at M = 128\), though rho is (\S+):", text)
-    numbers = [float(number) for number in told.groups()]
-    assert (each["rho"] < 1).all() and numbers[0] == len(each)
-    assert numbers[1:4] == pytest.approx(above, abs=0.501)
-    assert numbers[4] == pytest.approx(np.corrcoef(gain, predicted)[0, 1], abs=0.005)
-    assert numbers[5:-1] == pytest.approx([*far[["predicted", "categories"]], *near[["predicted", "categories"]],
-                                           *cold[["categories", "expected"]]], abs=0.0501)
-    assert numbers[-1] == pytest.approx(cold["rho"], abs=0.005)
+    found = numbers_of(
+        r"so in all (\d+) selections, .*; in (\S+) % .* \(balanced (\S+) %, Zipf (\S+) %\)\. .* as printed, it is in "
+        r"(\S+) %.* correlate with (\S+) to (\S+)\. .* step 624: (\S+), counted (\S+)\) and too little .* "
+        r"\((\S+), counted (\S+)\)\. .* pools \((\S+) of (\S+) at M = 128\), though rho is (\S+):")
+    assert (each["rho"] < 1).all() and found[0] == len(each)
+    assert found[1:5] == pytest.approx([*above, 100 * (gain[plain] > 0).mean()], abs=0.501)
+    assert found[5:7] == pytest.approx([min(within), max(within)], abs=0.00501)
+    assert found[7:-1] == pytest.approx([*far[["predicted", "categories"]], *near[["predicted", "categories"]],
+                                         *cold[["categories", "expected"]]], abs=0.0501)
+    assert found[-1] == pytest.approx(cold["rho"], abs=0.005)
 
 
 def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
@@ -464,26 +566,64 @@ def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
     for dictionary, negatives, seen, unseen in told_table("dictionary", "negatives", "new pairs", "never seen"):
         row = table(names[dictionary]).set_index("sampler").loc[NEGATIVES[negatives]]
         assert row["n_seeds"] == 3 and seen == spread(row) and unseen == f"{row['linear_held_out']:.1f}"
-    exported = read_cells(FIGURES / "cells.csv").query("study == 'clips' and version == 5")
-    fields, linear = exported["recipe"].map(json.loads), exported["metrics"].map(json.loads).str["linear"]
-    here = fields.str["distinct"].eq(2000) & fields.str["dictionary"].eq(256) & fields.str["method"].eq("cmacc")
-    by_seed = linear[here].groupby([exported["seed"], fields.str["sampler"]]).first().unstack()
-    below, above = by_seed["random"] - by_seed["ohem"], by_seed["gradient"] - by_seed["random"]
-    assert (below > 0).all() and numbers_of(
-        r"with every seed, by (\S+) points \(standard error (\S+)\), and gradients are above them by (\S+) \((\S+)\)\."
-    ) == pytest.approx([below.mean(), below.sem(), above.mean(), above.sem()], abs=0.0501)
-    bounds = table(f"cross_modal_{suffix}").set_index("approach")
-    told = re.search(r"From scratch (\S+ \S \S+) %, with labels (\S+ \S \S+);", (ROOT / "RESULTS.md").read_text())
-    assert list(told.groups()) == [spread(bounds.loc[name]) for name in ("Scratch", "Supervised")]
+    cells = characters()
+    few = cells.query("distinct == 2000 and method == 'cmacc'")
+    read = few.pivot(index=["dictionary", "seed"], columns="sampler", values=["linear", "linear_held_out"])
+    gaps = {(size, measure, first): (read[measure, first] - read[measure, second]).loc[size]
+            for size, measure in itertools.product((256, 1024), ("linear", "linear_held_out"))
+            for first, second in (("gradient", "random"), ("random", "ohem"))}
+    above, below = gaps[256, "linear", "gradient"], -gaps[1024, "linear", "gradient"]
+    worse, unseen = gaps[256, "linear", "random"], gaps[256, "linear_held_out", "random"]
+    assert (gaps[1024, "linear_held_out", "gradient"] < 0).all() and (worse > 0).all() and (unseen > 0).all()
+    assert numbers_of(
+        r"above random draws by (\S+) \(standard error (\S+)\) with 256 keys and below them by (\S+) \((\S+)\) with "
+        r"1,024, on "
+        r".* with every seed, by (\S+) \((\S+)\) on new pairs and (\S+) \((\S+)\) on drawings never seen\."
+    ) == pytest.approx(
+        [number for gap in (above, below, worse, unseen) for number in (gap.mean(), gap.sem())], abs=0.0501)
+    assert worse.sem() < 0.055 and unseen.sem() < 0.065
+    means = read.groupby("dictionary").mean()
+    assert all((part.max(axis=1) - part.min(axis=1)).max() <= most
+               for part, most in ((means["linear"], 1.0), (means["linear_held_out"], 1.1)))
+    printed = pd.read_csv(ROOT / "repro/papers/cmacc/printed/cmacc_table3.csv").set_index("sampler")
+    printed = printed[["UCF101_M128", "HMDB51_M128"]]
+    assert numbers_of(r"active negatives (\S+) and (\S+) points above random ones at this M, and OHEM's (\S+) and "
+                      r"(\S+) below"
+                      ) == pytest.approx([*printed.loc["Active"] - printed.loc["Random"],
+                                          *printed.loc["Random"] - printed.loc["OHEM"]])
+    bounds = [cells.query("distinct == 2000 and method == @name") for name in ("scratch", "supervised")]
+    told = re.search(r"the same probe, has (\S+ \S \S+) and (\S+ \S \S+) %, one with labels (\S+ \S \S+) and (\S+ \S "
+                     r"\S+)\.",
+                     RESULTS)
+    assert [*told.groups()] == [f"{part[name].mean():.1f} \N{PLUS-MINUS SIGN} {part[name].std():.1f}"
+                                for part in bounds for name in ("linear", "linear_held_out")]
+    many = cells.query("categories == 101 and iterations == 624 and method == 'cmacc' and frequency == 'balanced'")
+    by_sampler = many.groupby("sampler")["linear_held_out"].mean()
+    assert numbers_of(r"random (\S+), OHEM with half the categories (\S+), features with the most (\S+), gradients "
+                      r"(\S+)\."
+                      ) == pytest.approx([*by_sampler[["random", "ohem", "feature", "gradient"]]], abs=0.0501)
+
+
+METHODS_OF_GRIDS = {"smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
 
 
 def test_augmented_grids_in_the_results_are_those_of_their_table():
     rows = table("mutual_information_multiomniglot_augmented").set_index(["characters", "method"])
     assert (rows["n_seeds"] == 2).all() and (rows["preset"] == "quick").all()
-    told = told_table("characters, augmented", "SMoCo", "XMoCo", "CM-ACC")
+    told = told_table("characters, augmented", *METHODS_OF_GRIDS.values(),
+                      *(f"{name}, never seen" for name in METHODS_OF_GRIDS.values()))
     assert [int(first) for first, *_ in told] == [1, 3, 5, 9]
-    for characters, *found in told:
-        assert found == [spread(rows.loc[int(characters), name]) for name in ("smoco", "xmoco", "cmacc")]
+    for characters_in, *found in told:
+        here = [rows.loc[int(characters_in), name] for name in METHODS_OF_GRIDS]
+        assert found == [*map(spread, here), *(f"{row['linear_held_out']:.1f}" for row in here)]
+    lead = characters().query("augmented and pairs == 10000 and distinct != 2000").pivot(
+        index=["characters", "seed"], columns="method", values=["linear", "linear_held_out"])
+    unseen, new = (lead[measure].eval("xmoco - smoco") for measure in ("linear_held_out", "linear"))
+    assert (unseen.loc[1] > 0).all() and (unseen.loc[5] < 0).all()
+    assert numbers_of(r"above SMoCo by (\S+) points with one character and below by (\S+) with five, with both seeds; "
+                      r"with "
+                      r"nine it is ahead by (\S+), and by (\S+) on new pairs") == pytest.approx(
+        [unseen.loc[1].mean(), -unseen.loc[5].mean(), unseen.loc[9].mean(), new.loc[9].mean()], abs=0.0501)
 
 
 def test_what_is_left_costs_what_such_cells_took():
@@ -491,9 +631,10 @@ def test_what_is_left_costs_what_such_cells_took():
     fields, hours = exported["recipe"].map(json.loads), exported["cost"].map(json.loads).str["seconds"] / 3600
     ucla = exported["dataset"].eq("ucla") & exported["preset"].eq("paper")
     trained = hours[ucla & exported["version"].eq(3) & fields.str["objectives"].ne("random")]
-    grids = hours[exported["version"].eq(5) & fields.str["augmented"].eq(True) & ~fields.str["distinct"].eq(2000)]
+    grids = hours[exported["version"].eq(5) & fields.str["augmented"].eq(True) & fields.str["pairs"].eq(50_000)]
     deep = hours[ucla & fields.str["objectives"].eq("AE") & fields.str["layers"].gt(1)]
-    assert len(grids) == 24 and len(deep) == 4
-    found = numbers_of(
-        r"takes (\d+) to (\d+) minutes of a core(?s:.*) pairs took (\S+) hours;(?s:.*)seeds: (\S+) hours each")
-    assert found == pytest.approx([60 * trained.min(), 60 * trained.max(), grids.sum(), deep.sum()], abs=0.501)
+    assert len(deep) == 4 and numbers_of(r"further seeds: (\S+) hours each") == pytest.approx([deep.sum()], abs=0.0501)
+    assert numbers_of(r"takes (\d+) to (\d+) minutes of a core") == pytest.approx(
+        [60 * trained.min(), 60 * trained.max()], abs=0.501)
+    assert numbers_of(r"of which (\w+) are trained, in (\d+) to (\d+) minutes each") == pytest.approx(
+        [len(grids), 60 * grids.min(), 60 * grids.max()], abs=0.501)

@@ -1,13 +1,17 @@
 """The printed NW-UCLA column under every rule that reads an accuracy off a training, as printed and with two cells
 exchanged.
 
-The rules were fixed before the runs: each stopping epoch, choices on the test split, and two departures of the recipe.
+The rules were fixed before the runs: each stopping epoch, choices on the test split, the weights of earlier runs and
+squared differences.
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from pandas import DataFrame, Series
 from scipy.stats import rankdata
 
@@ -23,10 +27,16 @@ from repro.skeleton.study import SKELETONS
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
 BEST_EPOCH, RELEASED = "best epoch on the test split", "best checkpoint by 1-NN, best epoch of its probe, as released"
-DEPARTING = {
-    "weights of November 2020": {"ae_weight": 10.0, "ad_weight": 25.0},
-    "squared error": {"ad_loss": "squared"},
+DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, the fields that depart
+    "weights of November 2020": {
+        "AD+CD": {"ad_weight": 25.0}, "CE+AD": {"ad_weight": 25.0}, "AE+CE+AD": {"ae_weight": 10.0, "ad_weight": 50.0},
+    },
+} | {
+    f"squared differences, weight {weight:g}": {name: {"ad_loss": "squared", "ad_weight": weight}
+                                                for name in ("AD", "AE+CE+AD")}
+    for weight in (0.04, 0.004, 0.0004)  # with the last their gradient is about as large as that of absolute ones
 }
+SCATTERED = ["AE", LOW]  # whose seeds fall apart by 10 points and more: they say nothing of how others scatter
 ENOUGH = 0.8  # of Spearman's correlation: the column's order would be reproduced
 FIRST, REACHED, FALLEN = 20, 75.0, 65.0  # from this epoch on AE+CD that high, or AE+AD+CD that low, speaks against it
 DRAWS, SEED = 2000, 0  # of the bootstrap
@@ -35,8 +45,7 @@ DRAWS, SEED = 2000, 0  # of the bootstrap
 def readings(log: DataFrame) -> dict[str, DataFrame]:
     """By rule, what it reads off the runs of the paper's recipe on NW-UCLA: percent by objective and seed.
 
-    An objective is missing where it has not been run so. A stopping epoch counts if every run was probed at it. What a
-    departure does not change is the same training.
+    An objective is missing where it has not been run so. A stopping epoch counts if every run was probed at it.
 
     Args:
         log: of `logs.along_training`.
@@ -52,7 +61,7 @@ def readings(log: DataFrame) -> dict[str, DataFrame]:
     rules |= {BEST_EPOCH: usual.max(axis=1).unstack("seed"), RELEASED: chosen.unstack("seed")}
     last = stopped.ffill(axis=1).iloc[:, -1].unstack("seed")
     for rule, fields in DEPARTING.items():
-        entries = {_entry(objective, fields): objective for objective in glm.OBJECTIVES}
+        entries = {_entry(objective, changed): objective for objective, changed in fields.items()}
         rules[rule] = last[last.index.isin([*entries])].rename(index=entries)
     return {rule: values for rule, values in rules.items() if len(values)}
 
@@ -68,12 +77,9 @@ def _usual(stopped: DataFrame) -> DataFrame:
     return stopped[stopped.index.isin(glm.OBJECTIVES, level="entry")].dropna(axis=1)
 
 
-def _entry(objective: str, fields: Mapping[str, object]) -> str:
+def _entry(objective: str, fields: Mapping[str, Any]) -> str:
     """What a run of an objective with these fields is called in the log."""
-    make = PRESETS["paper"]
-    usual = make("ucla", objective)
-    changed = make("ucla", objective, **{name: value for name, value in fields.items() if usual.uses(name)})
-    return ", ".join(filter(None, (objective, in_words(SKELETONS.changes(changed, "paper")))))
+    return f"{objective}, {in_words(SKELETONS.changes(PRESETS['paper']('ucla', objective, **fields), 'paper'))}"
 
 
 def compared(log: DataFrame) -> DataFrame:
@@ -83,14 +89,20 @@ def compared(log: DataFrame) -> DataFrame:
         A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
         have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
         its 95 % interval where seeds are drawn again, as `_low` and `_high`; deviation s (points, between seeds, pooled
-        over objectives); apart, how many objectives are further from the print than 2 s sqrt(1 + 1/n), n seeds being
-        one mean and the print one run; apart_own, the same with s of an objective's own seeds, of those with several;
-        highest, how many of those printed at 82 and more are no further, by the same; and highest_gap, the mean of ours
-        minus theirs.
+        over all objectives but those of `SCATTERED`; that of the last epoch where a rule has no objective of several
+        seeds); apart, how many of the others are further from the print than 2 s sqrt(1 + 1/n), n seeds being one mean
+        and the print one run; highest, how many of those printed at 82 and more are no further, by the same, both NA
+        where s is unknown; and highest_gap, the mean of ours minus theirs.
     """
-    columns = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}
-    return DataFrame([{"rule": rule, "exchanged": exchanged} | _distance(values, column)
-                      for rule, values in readings(log).items() for exchanged, column in columns.items()])
+    columns, found = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}, readings(log)
+    deviations = {rule: _between_seeds(values) for rule, values in found.items()}
+    last = [deviation for rule, deviation in deviations.items() if rule.startswith("epoch ")][-1:]
+    rows = []
+    for (rule, values), (exchanged, column) in itertools.product(found.items(), columns.items()):
+        known = [deviation for deviation in (deviations[rule], *last) if not np.isnan(deviation)]
+        rows.append({"rule": rule, "exchanged": exchanged} | _distance(values, column, known[0] if known else np.nan))
+    table = DataFrame(rows)
+    return table.astype({"apart": "Int64", "highest": "Int64"}) if len(table) else table
 
 
 def printed_column() -> Series:
@@ -102,8 +114,14 @@ def exchange(values: Series, first: str, second: str) -> Series:
     return values.rename({first: second, second: first})[values.index]
 
 
-def _distance(values: DataFrame, column: Series) -> dict[str, object]:
-    """A row of `compared`, of percent by objective and seed, and a printed column."""
+def _between_seeds(values: DataFrame) -> float:
+    """The deviation between seeds, pooled over all objectives but those whose seeds fall apart; NaN if unknown."""
+    runs = values.drop(index=SCATTERED, errors="ignore").stack().dropna()
+    return verdicts.pooled(runs, runs.index.get_level_values("entry").to_series()).value
+
+
+def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, object]:
+    """A row of `compared`, of percent by objective and seed, a printed column and the deviation between seeds."""
     column, runs, means = column[values.index], values.count(axis=1), values.mean(axis=1)
     absent = ", ".join(name for name in glm.OBJECTIVES if name not in values.index)
     row: dict[str, object] = {"objectives": len(values), "runs": int(runs.sum()), "absent": absent}
@@ -111,13 +129,11 @@ def _distance(values: DataFrame, column: Series) -> dict[str, object]:
     for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
         low, high = np.quantile(measure(drawn, column), (0.025, 0.975))
         row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
-    runs_of = values.stack().dropna()
-    pooled = verdicts.pooled(runs_of, runs_of.index.get_level_values("entry").to_series())
-    gaps, reach = means - column, 2 * (1 + 1 / runs) ** 0.5
-    distances, own, top = gaps.abs() / reach, values.std(axis=1), column >= TOP
-    return row | {"deviation": pooled.value, "apart": int((distances > pooled.value).sum()),
-                  "apart_own": int((distances > own).sum()), "highest": int((distances <= own)[top].sum()),
-                  "highest_gap": gaps[top].mean()}
+    gaps, steady, top = means - column, ~values.index.isin(SCATTERED), column >= TOP
+    far = gaps.abs() > 2 * deviation * (1 + 1 / runs) ** 0.5
+    known = not np.isnan(deviation)
+    return row | {"deviation": deviation, "apart": far[steady].sum() if known else pd.NA,
+                  "highest": (~far)[top].sum() if known else pd.NA, "highest_gap": gaps[top].mean()}
 
 
 def _drawn_again(values: DataFrame) -> np.ndarray:
@@ -139,26 +155,29 @@ def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
 
 
 def best(table: DataFrame) -> str:
-    """In words, which row of `compared` has most of the printed order, and which meets most of the highest numbers.
+    """In words, which rows of `compared` have most of the printed order, are nearest and meet most of the highest.
 
     Rows with most objectives compete; "" where none has two of them.
     """
     fullest = table[table["objectives"] == table["objectives"].max()] if len(table) else table
     if fullest.empty or fullest["spearman"].isna().any():
         return ""
-    row = fullest.sort_values(["spearman", "rmse"], ascending=[False, True], kind="stable").iloc[0]
-    top = fullest.loc[fullest["highest"].idxmax()]
-    swap = f", {LOW} and {HIGH} exchanged" if row["exchanged"] else ""
+    ordered = fullest.sort_values(["spearman", "rmse"], ascending=[False, True], kind="stable")
+    row, near, top = ordered.iloc[0], fullest.loc[fullest["rmse"].idxmin()], fullest["highest"].max()
+    meeting = fullest.loc[fullest["highest"] == top, "rule"].unique()
     sentences = [
         f"of {len(fullest)} readings of the column ({len(fullest) // 2} rules, as printed and exchanged) that of "
-        f"{row['rule']}{swap} has most of its order: Spearman {row['spearman']:.2f}, over seeds "
-        f"{row['spearman_low']:.2f} to {row['spearman_high']:.2f}, "
-        f"{'at least' if row['spearman'] >= ENOUGH else 'below'} {ENOUGH}",
-        f"root mean square {row['rmse']:.1f} points, {row['apart']} of {row['objectives']} objectives apart",
-        f"{top['highest']} of the highest are met at most, by {top['rule']}" if top["highest"] else "",
+        f"{_called(row)} has most of its order: Spearman {row['spearman']:.2f}, over seeds {row['spearman_low']:.2f} "
+        f"to {row['spearman_high']:.2f}, {'at least' if row['spearman'] >= ENOUGH else 'below'} {ENOUGH}",
+        f"nearest is that of {_called(near)}: root mean square {near['rmse']:.1f} points",
+        "" if pd.isna(top) else f"{top} of the highest are met at most, by {', '.join(meeting)}",
         f"not run: {row['absent']}" if row["absent"] else "",
     ]
     return "; ".join(filter(None, sentences))
+
+
+def _called(row: Series) -> str:
+    return row["rule"] + (f", {LOW} and {HIGH} exchanged" if row["exchanged"] else "")
 
 
 def exchanged(log: DataFrame) -> str:

@@ -35,21 +35,23 @@ def flat(values):
 def test_each_rule_reads_its_number_off_a_curve():
     curve = [(60.0, 61.0, 50.0), (80.0, 82.0, 55.0), (70.0, 74.0, 55.0)]
     curves = {("AE", 0): curve, ("CE", 0): [(50.0, 51.0, 1.0)] * 3,
-              ("AE, ae_weight=10.0", 0): [(1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (33.0, 34.0, 35.0)],
+              ("CE+AD, ad_weight=25.0", 0): [(1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (33.0, 34.0, 35.0)],
+              ("AD, ad_weight=0.004, ad_loss=squared", 0): [(7.0, 8.0, 9.0)] * 3,
               ("AE, layers=3", 0): [(99.0, 99.0, 99.0)] * 3}
     found = rules.readings(log_of(curves))
     by_rule = {rule: values.loc["AE", 0] for rule, values in found.items() if "AE" in values.index}
     assert by_rule == {"epoch 10": 60.0, "epoch 20": 80.0, "epoch 30": 70.0, rules.BEST_EPOCH: 80.0,
-                       rules.RELEASED: 82.0, "weights of November 2020": 33.0, "squared error": 70.0}
-    assert found["weights of November 2020"].loc["CE", 0] == 50.0  # which the weights do not change
-    assert all({*values.index} <= {"AE", "CE"} for values in found.values())
+                       rules.RELEASED: 82.0}
+    departing = {rule: values[0].to_dict() for rule, values in found.items() if rule in rules.DEPARTING}
+    assert departing == {"weights of November 2020": {"CE+AD": 33.0}, "squared differences, weight 0.004": {"AD": 7.0}}
+    assert all({*values.index} <= {"AE", "CE"} for rule, values in found.items() if rule not in rules.DEPARTING)
 
 
 def test_departures_are_called_as_logs_call_them():
     weights = rules.DEPARTING["weights of November 2020"]
-    assert rules._entry("AE+CE+AD", weights) == "AE+CE+AD, ae_weight=10.0, ad_weight=25.0"
-    assert rules._entry("CE+CD", weights) == "CE+CD"
-    assert rules._entry("AD", rules.DEPARTING["squared error"]) == "AD, ad_loss=squared"
+    assert rules._entry("AE+CE+AD", weights["AE+CE+AD"]) == "AE+CE+AD, ae_weight=10.0, ad_weight=50.0"
+    squared = rules.DEPARTING["squared differences, weight 0.0004"]
+    assert rules._entry("AD", squared["AD"]) == "AD, ad_weight=0.0004, ad_loss=squared"
 
 
 def test_distances_of_a_column_from_the_print():
@@ -60,7 +62,7 @@ def test_distances_of_a_column_from_the_print():
     assert row["objectives"] == 15 and row["runs"] == 45 and row["absent"] == ""
     assert row["spearman"] == pytest.approx(both.corr(method="spearman").iloc[0, 1])
     assert row["rmse"] == pytest.approx(np.sqrt((4**2 + 8**2) / 15))
-    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == row["apart_own"] == 2
+    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == 2
     assert row["highest"] == 5 and row["highest_gap"] == pytest.approx((4 - 8) / 7)
     assert row["spearman_low"] <= row["spearman"] <= row["spearman_high"]
     swapped = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 1)].iloc[0]
@@ -69,9 +71,27 @@ def test_distances_of_a_column_from_the_print():
     assert "17" not in rules.best(table) and "as printed and exchanged" in rules.best(table)
 
 
+def test_one_deviation_between_seeds_judges_all_but_those_that_fall_apart():
+    curves = flat(PRINTED | {"CE": PRINTED["CE"] + 3.0})
+    for seed, away in enumerate((-30.0, 0.0, 30.0)):  # which would make three points of CE nothing
+        curves["AE", seed] = [(PRINTED["AE"] + away - 20.0, 0.0, 70.0)] * 3
+    curves = {key: curve for key, curve in curves.items() if key not in {("AD+CD", 0), ("AD+CD", 1)}}
+    row = rules.compared(log_of(curves)).iloc[0]
+    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == 1 and row["highest"] == 6  # AD+CD of one seed too
+
+
+def test_a_departure_of_one_seed_is_judged_by_the_deviation_of_the_last_epoch_if_that_is_known():
+    departing = {("CE+AD, ad_weight=25.0", 0): [(PRINTED["CE+AD"] - 4.0, 0.0, 70.0)] * 3}
+    row = rules.compared(log_of(flat(PRINTED) | departing)).query("rule == 'weights of November 2020'").iloc[0]
+    assert (row["objectives"], row["deviation"], row["apart"], row["highest"]) == (1, pytest.approx(1.0), 1, 0)
+    alone = {key: curve for key, curve in flat(PRINTED).items() if key[1] == 0}
+    table = rules.compared(log_of(alone | departing))
+    assert table["apart"].isna().all() and table["highest"].isna().all() and "met at most" not in rules.best(table)
+
+
 def test_rows_that_were_not_run_are_named_and_never_filled():
     table = rules.compared(log_of(flat({"CE": 80.0, "AD": 70.0})))
-    assert set(table["objectives"]) == {1, 2}  # squared error of AD was not run
+    assert set(table["objectives"]) == {2}
     assert "AE+CE+AD" in table["absent"].iloc[0] and "CE," not in table["absent"].iloc[0].replace("+CE,", "")
     assert "not run: " in rules.best(table)
     assert rules.compared(log_of(flat({"CE": 80.0}), preset="quick")).empty
@@ -99,4 +119,4 @@ def test_the_table_is_written_beside_the_log(tmp_path):
     path, = rules.write({}, tmp_path)
     first = path.read_bytes()
     assert path.name == "printed_column_ucla.csv" and rules.write({}, tmp_path) == [path] and path.read_bytes() == first
-    assert len(pd.read_csv(path)) == 2 * (len(EPOCHS) + 4)
+    assert len(pd.read_csv(path)) == 2 * (len(EPOCHS) + 2)
