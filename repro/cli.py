@@ -46,6 +46,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     debug = arguments[:1] == ["--debug"]
     try:
+        if (table := "".join(arguments[debug:][:1])) in papers.lines():
+            raise ValueError(f"{table} is a table: repro run {table} trains it, repro recipe {table} says how")
         app(arguments[debug:])
     except SystemExit as end:
         if end.code == STOPPED:

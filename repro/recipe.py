@@ -8,12 +8,13 @@ import json
 import math
 import reprlib
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 Rows = list[tuple[str, Any, str]]     # name, value and source
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
+CHOSEN = "chosen here"
 WORDS = {"none": None, "true": True, "false": False}
 EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
 
@@ -29,8 +30,9 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
 
 def closest(name: str, names: Iterable[str]) -> str:
     """The end of a message on a name that does not exist: "; did you mean 'taxonomy'?", or nothing if none is close."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    lowered = {other.lower(): other for other in names}
+    close = difflib.get_close_matches(name.lower(), [*lowered], n=1)
+    return f"; did you mean {lowered[close[0]]!r}?" if close else ""
 
 
 def in_words(changes: Mapping[str, Any]) -> str:
@@ -211,18 +213,23 @@ class Recipe:
         kinds = _types_of(cls)[name]
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
-    def described(self, sources: Mapping[str, str] | None = None, chosen: Collection[str] = ()) -> Rows:
+    def described(
+        self, sources: Mapping[str, str] | None = None, deciding: Mapping[str, str] | None = None
+    ) -> Rows:
         """(field, value, source) for every field.
 
-        A value other than the paper's, or of a field that a user has `chosen`, says so; `sources` go before that, of
-        fields whose values a table or a variant decides.
+        Args:
+            sources: of fields whose values a table or a variant decides.
+            deciding: by field, who has decided on it where the value is not the paper's, a user unless it says so; of
+                fields that a user has `CHOSEN` the source says that even where the value is the paper's.
         """
-        rows, particular = [], self.particular()
+        rows, particular, deciding = [], self.particular(), deciding or {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
-            if value != usual or field.name in chosen:
-                source = f"chosen here (default {usual})"
+            decided = deciding.get(field.name, CHOSEN)
+            if value != usual or deciding.get(field.name) == CHOSEN:
+                source = f"{decided} (default {usual})"
             rows.append((field.name, value, (sources or {}).get(field.name, source)))
         return rows
 

@@ -28,7 +28,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro.data import manifest
-from repro.recipe import Recipe, Rows, choose, closest, in_words, parse_numbers, swept
+from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
@@ -41,6 +41,9 @@ from repro.run.tensorboard import followed
 Measures = dict[str, float | str]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
+SYMBOLS = {  # what papers and other code call a field
+    "lambda": ("strength", "weight"), "tau": ("temperature",), "lr": ("learning_rate",), "batch_size": ("batch",),
+}
 AS_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
 
 
@@ -316,6 +319,7 @@ class Table:
         The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
         Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
+        chosen_data = dataset is not None
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
@@ -325,14 +329,27 @@ class Table:
         def fields_used(recipe: Recipe) -> tuple[int, int]:
             return sum(map(recipe.uses, {*asked, *bundle})), sum(map(recipe.uses, self.study.fields))
 
-        recipe = max(by_row, key=fields_used)
-        row = self._rows(dataset, preset)[by_row[recipe]].items()
-        sources = {name: f"varied by this table: {', '.join(map(str, value))}" if isinstance(value, tuple)
-                   else "fixed by this table" for name, value in row if value != AS_PRESET}
+        recipe, named = max(by_row, key=fields_used), self.study.recipe.named_by
+        row, swept_over = self._rows(dataset, preset)[by_row[recipe]], self._swept(dataset, preset)
+        sources = {name: f"varied by this table: {', '.join(map(str, swept_over[name]))}" if len(swept_over[name]) > 1
+                   else "fixed by this table" for name, value in row.items() if value != AS_PRESET}
         sources |= dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
-        rows = recipe.described(sources, chosen=[name for name in asked if recipe.uses(name)])
+        usual = self.study.presets[preset](dataset, getattr(recipe, named))
+        chosen = [name for name in asked if recipe.uses(name)]
+        by_preset = [name for name in self.study.fields if getattr(usual, name) == getattr(recipe, name)]
+        deciding = dict.fromkeys(by_preset, f"preset {preset}") | dict.fromkeys(chosen, CHOSEN)
+        rows = recipe.described(sources, deciding | {"dataset": CHOSEN if chosen_data else "data set of this table"})
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
+
+    def _swept(self, dataset: str, preset: str) -> dict[str, list[Any]]:
+        """The values that the rows give to each field, those of the longest sweep first."""
+        rows, found = self._rows(dataset, preset), {}
+        for name in dict.fromkeys(name for row in rows for name in row):
+            given = [_several(row[name]) for row in rows if row.get(name, AS_PRESET) != AS_PRESET]
+            given.sort(key=len, reverse=True)
+            found[name] = list(dict.fromkeys(value for values in given for value in values))
+        return found
 
     def _recipes_by_row(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
         """The recipes of `recipes`, each with the number of the first row that it is of."""
@@ -508,7 +525,9 @@ def require_parameter(name: str, allowed: Sequence[str]) -> None:
     """Raise TypeError unless there is such a parameter; it names those there are, and tables with it or the closest."""
     if name not in allowed:
         others = [other for other, table in _tables().items() if name in table.study.fields]
+        here = [field for field in SYMBOLS.get(name, ()) if field in allowed]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
+        hint = f"; it is called {' or '.join(here)}" if here else hint
         raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
 
 

@@ -135,11 +135,18 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["transfer", "--method", "moco"], "method='moco' is not one of: scratch, supervised, smoco, xmoco, cmacc"),
         (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is bundled and "),
         (["taxonomy", "--epoch", "3"], "parameter='epoch' is not one of: dataset, protocol, "),
+        (["taxonomy", "--dataset", "UCLA"], "ucla, ntu; did you mean 'ucla'?"),
+        (["positive_keys", "--tau", "0.1"], "; it is called temperature"),
+        (["taxonomy", "--lr", "0.1"], "; it is called learning_rate"),
     ],
 )
 def test_recipe_refuses(repro, arguments, message):
     errors = refused(repro("recipe", *arguments))
     assert errors.startswith("repro: ") and message in errors
+
+
+def test_a_table_in_the_place_of_a_command_says_which_commands_take_it(repro):
+    assert "repro run taxonomy trains it, repro recipe taxonomy says how" in refused(repro("taxonomy", "--seeds", "1"))
 
 
 def test_doctor_ends_with_status_1_where_something_is_wrong(repro, tmp_path):

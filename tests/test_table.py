@@ -455,11 +455,12 @@ FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0,
 def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():
     rows = described(FIXED)
     assert [*rows] == [*TOY.fields, "views"] and rows["views"] == (2, "paper")
-    assert rows["method"] == ("both", "fixed by this table") and rows["weight"] == (2.0, "fixed by this table")
+    assert rows["method"] == ("both", "varied by this table: plain, both")
+    assert rows["weight"] == (2.0, "fixed by this table")
     assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
     assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
     assert described(FIXED, "synthetic", "auto")["dataset"][0] == "synthetic"
-    assert described(METHODS, "synthetic", "auto")["depth"] == (2, "chosen here (default 1)")  # by the preset
+    assert described(METHODS, "synthetic", "auto")["depth"] == (2, "preset quick (default 1)")
     for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
         with pytest.raises(ValueError, match=message):
             FIXED.described(**choices)

@@ -240,7 +240,7 @@ def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     All batches take as many steps, with one dictionary and one pool (larger ones only where a batch needs them), so
     that Table 3 compares numbers of negatives and not lengths of training. Embeddings have unit length and selected
     keys are encoded again: as printed, in 1,000 steps on the bundled clips, queries learned to tell the age of a key
-    instead of its content. `pooled_keys` and `any_length` go back to the print.
+    and less of its content. `pooled_keys` and `any_length` go back to the print.
     """
     small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "groups": 1, "finetune_epochs": 20}
     small |= VARIANTS["unit_length"] | VARIANTS["renewed_keys"]

@@ -46,7 +46,7 @@ def redraw(
         kept: what logs there may be, by name.
         folder: gets `<table>_<dataset>.csv`, `.svg` and `.png`. A setting that the paper prints has a table of its own,
             as in `taxonomy_ntu_3layers`. Departures and earlier versions stand in `<table>_variants_<dataset>`. Logs
-            that were exported there before are drawn beside their CSV.
+            that were exported there before are drawn beside their CSV. A number with nothing beside it is not drawn.
 
     Raises:
         ValueError: if a log does not say which cells it comes from, or seeds of a row cannot be averaged.
@@ -57,7 +57,7 @@ def redraw(
             stem = folder / f"{name}_{slug(only(rows, 'dataset'))}{ending}"
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
             written.append(logs.write(as_text, stem.with_suffix(".csv")))
-            if name in figures:
+            if name in figures and (len(rows) > 1 or rows["published"].notna().any()):  # one number is no figure
                 rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
                 written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)

@@ -47,7 +47,7 @@ def table_of(folder, name):
 
 
 def test_one_figure_and_table_for_every_table_and_data_set_always_of_the_same_bytes(tmp_path):
-    cells = frame(*whole_table(seed=0), *whole_table(dataset="synthetic"), *depths())
+    cells = frame(*whole_table(seed=0), *whole_table(dataset="synthetic"), *depths(), exported("CE", layers=3))
     written = redraw(cells, tmp_path / "one")
     stems = ("taxonomy_ucla", "taxonomy_ucla_3layers", "taxonomy_synthetic", "encoder_collapse_ucla")
     expected = {f"{stem}.{ending}" for stem in stems for ending in ("csv", "svg", "png")}
@@ -57,6 +57,16 @@ def test_one_figure_and_table_for_every_table_and_data_set_always_of_the_same_by
     cells.to_csv(tmp_path / "cells.csv", index=False)
     redraw(read_cells(tmp_path / "cells.csv"), tmp_path / "two")  # stored and read again
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
+
+
+def test_a_setting_that_only_another_table_was_run_in_has_no_file(tmp_path):
+    names = {path.stem for path in redraw(frame(*whole_table(), *depths()), tmp_path, drawn=False)}
+    assert names == {"taxonomy_ucla", "encoder_collapse_ucla"}  # whose AE and random have three layers too
+
+
+def test_a_number_with_nothing_beside_it_is_no_figure(tmp_path):
+    assert [path.name for path in redraw(frame(exported("CE", dataset="synthetic")), tmp_path)] == [
+        "taxonomy_synthetic.csv"]
 
 
 def test_the_csv_is_the_table(tmp_path):

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
-from repro.audiovisual import MODALITIES, synthetic
+from repro.audiovisual import CHARACTERS, MODALITIES, synthetic
 from repro.data import manifest
 from repro.papers.cmacc.tables import COMPARISONS, NAMES, NOWHERE, merged, pretrained_on
 from repro.report import style
@@ -65,6 +65,7 @@ RANKED = {"highest": style.BLUE, "lowest": style.VERMILLION}
 RENEWED = {"color": style.INK, "marker": "o", "markersize": 3, "linestyle": "none", "clip_on": False, **OPEN}
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
+GRIDS = {"video": "the first grid", "audio": "the second grid"}  # of a pair of characters
 TILES = 3  # negatives of a row, as in the paper
 
 
@@ -253,10 +254,16 @@ def category_diversity(table: DataFrame) -> Figure:
         expected = rows.drop_duplicates("batch").sort_values("batch")["expected"]
         places = np.arange(len(expected))
         axes.hlines(expected, places - 0.45, places + 0.45, color=style.INK, linestyle="--", linewidth=0.8)
-        axes.set_title(f"negatives of {modality}", loc="left")
+        axes.set_title(_side(modality, table), loc="left")
         axes.set(ylabel="distinct categories\n(% of M)", xlabel="negatives selected in a step, M")
     style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, width=4, marked=False), EXPECTED], 2)
     return style.settled(figure)
+
+
+def _side(modality: str, rows: DataFrame) -> str:
+    """What the negatives of a modality are of; of pairs of grids the two are no pictures and sounds."""
+    characters = manifest.plain(style.only(rows, "dataset")) in CHARACTERS
+    return f"negatives of {GRIDS[modality] if characters else modality}"
 
 
 @style.styled()
@@ -279,7 +286,7 @@ def category_curves(log: DataFrame) -> Figure:
                          marker="o" if single else "", markeredgewidth=0)
         axes.axhline(rows["expected"].iloc[0], color=style.INK, linestyle="--", linewidth=0.8)
         axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}")
-        axes.set_title(f"negatives of {modality}" if batch == batches[0] else "", loc="left")
+        axes.set_title(_side(modality, log) if batch == batches[0] else "", loc="left")
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
     style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, marked=False), EXPECTED], 2)

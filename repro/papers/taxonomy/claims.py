@@ -218,7 +218,7 @@ def transcription(evidence: Evidence) -> str:
 
 
 def one_layer(evidence: Evidence) -> str:
-    ours, random = (_ours(evidence, name, "encoder_collapse", layers=1) for name in ("AE", "random"))
+    ours, random = (_ours(evidence, name) for name in ("AE", "random"))
     return "" if np.isnan(ours) else f"trained here {ours:.1f}, random initialisation {random:.1f}"
 
 
