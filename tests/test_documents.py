@@ -76,7 +76,7 @@ IN_NONE = {
         "repro run image_methods --dataset cifar10 --method jcl,vanilla,moco --preset quick",
         "repro run image_methods --dataset cifar10 --method sce,ressl",
         "repro run image_methods --dataset cifar10 --subset --preset quick",
-        "repro run positive_keys --dataset imagenet100 --keys 5 --strength 2 --temperature 0.2",
+        "repro run positive_keys --dataset imagenet100 --keys 5 --temperature 0.2 --strength 0,1,4,10",
         "repro run taxonomy --dataset ucla --preset paper --plan",
         "repro run taxonomy --dataset ucla --preset quick",
         "repro run taxonomy --dataset ucla --objectives CD,AE+CD --seeds 0,1,2",

@@ -426,8 +426,9 @@ def stems(folder, *rows):
      {"cross_modal_3characters_2000distinct_zipf_redrawn_augmented": 2}),
     ("mutual_information",
      [grid(method, characters=count, augmented=True, pairs=pairs)
-      for method in ("smoco", "cmacc") for count in (1, 3) for pairs in (10_000, 50_000)] + [grid("smoco")],
-     {"mutual_information": 1, "mutual_information_augmented": 4, "mutual_information_50000pairs_augmented": 4}),
+      for method in ("smoco", "cmacc") for count in (1, 3) for pairs in (10_000, 50_000)]
+     + [grid("smoco"), grid("smoco", characters=2)],
+     {"mutual_information": 2, "mutual_information_augmented": 4, "mutual_information_50000pairs_augmented": 4}),
     ("dictionary_size",
      [grid(method, dictionary=keys, characters=3, pairs=50_000, augmented=True, iterations=1250,
            **({"pool": 40_960} if method == "cmacc" else {}))
