@@ -43,12 +43,13 @@ def main() -> None:
 
     Memory that is not there ends with status 1, as nothing need be wrong with what was given.
     """
-    arguments = sys.argv[1:]
-    debug = arguments[:1] == ["--debug"]
+    debug = sys.argv[1:2] == ["--debug"]
+    arguments = sys.argv[1 + debug :]
     try:
-        if (table := "".join(arguments[debug:][:1])) in papers.lines():
-            raise ValueError(f"{table} is a table: repro run {table} trains it, repro recipe {table} says how")
-        app(arguments[debug:])
+        first = arguments[0] if arguments else ""
+        if first in papers.lines():
+            raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
+        app(arguments)
     except SystemExit as end:
         if end.code == STOPPED:
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
@@ -229,8 +230,8 @@ def results_list() -> None:
     from repro.table import studies
 
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    cells = everything()
-    cells["new"] = ~cells["key"].isin(exported()["key"])
+    cells, known = everything(), exported()
+    cells["new"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
     for cell in cells.sort_values("new", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version

@@ -338,7 +338,8 @@ class Table:
         usual = self.study.presets[preset](dataset, getattr(recipe, named))
         chosen = [name for name in asked if recipe.uses(name)]
         by_preset = [name for name in self.study.fields if getattr(usual, name) == getattr(recipe, name)]
-        deciding = dict.fromkeys(by_preset, f"preset {preset}") | dict.fromkeys(chosen, CHOSEN)
+        deciding = dict.fromkeys(self.study.fields, "follows from others")
+        deciding |= dict.fromkeys(by_preset, f"preset {preset}") | dict.fromkeys(chosen, CHOSEN)
         rows = recipe.described(sources, deciding | {"dataset": CHOSEN if chosen_data else "data set of this table"})
         return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
 
@@ -669,13 +670,14 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     fewest = departing.groupby(level=0).min()
     nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
     keys = {name: rows.groupby(["dataset", "preset"])["key"].agg(set).to_dict() for name, rows in nearest.items()}
-    own = {name: [rows[:0]] for name, rows in nearest.items()}
+    own = {}
     for name, rows in nearest.items():
-        for (*place, _), group in rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)]):
-            elsewhere = (held.get(tuple(place), set()) for other, held in keys.items() if other != name)
-            if not any(set(group["key"]) < others for others in elsewhere):
-                own[name].append(group)
-    return {name: pd.concat(groups).sort_index().reset_index(drop=True) for name, groups in own.items()}
+        elsewhere = [held for other, held in keys.items() if other != name]
+        groups = rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)])
+        of_another = [index for (*place, _), group in groups for index in group.index
+                      if any(set(group["key"]) < held.get(tuple(place), set()) for held in elsewhere)]
+        own[name] = rows.drop(index=of_another).reset_index(drop=True)
+    return own
 
 
 def require_one_recipe(cells: DataFrame, study: Study) -> None:

@@ -459,7 +459,7 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
     assert rows["weight"] == (2.0, "fixed by this table")
     assert rows["depth"] == (1, "paper")  # which that row leaves to the preset
     assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
-    assert described(FIXED, "synthetic", "auto")["dataset"][0] == "synthetic"
+    assert described(FIXED, "synthetic", "auto")["dataset"] == ("synthetic", "chosen here (default ucla)")
     assert described(METHODS, "synthetic", "auto")["depth"] == (2, "preset quick (default 1)")
     for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
         with pytest.raises(ValueError, match=message):
@@ -478,7 +478,7 @@ def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
     assert rows["method"] == ("heavy", "varied by this table: plain, heavy")  # the first that uses most of these
     assert rows["weight"] == (0.5, "variant light") and rows["power"] == (4, "chosen here (default 2)")
     assert rows["batch"] == (16, "chosen here (default 8)") and rows["noise"] == ("live", "released code")
-    assert rows["rate"] == (0.2, "chosen here (default 0.1)")  # which follows from the batch
+    assert rows["rate"] == (0.2, "follows from others (default 0.1)")  # which follows from the batch
     assert described(FIXED, depth=1)["depth"] == (1, "chosen here (default 1)")
     plain = described(METHODS, method="plain,heavy", batch=8)
     assert plain["batch"] == (8, "chosen here (default 8)") and plain["weight"] == (1.0, "paper")

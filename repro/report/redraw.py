@@ -57,7 +57,8 @@ def redraw(
             stem = folder / f"{name}_{slug(only(rows, 'dataset'))}{ending}"
             as_text = rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
             written.append(logs.write(as_text, stem.with_suffix(".csv")))
-            if name in figures and (len(rows) > 1 or rows["published"].notna().any()):  # one number is no figure
+            compared = rows.filter(items=["usual", "published"]).notna().any(axis=None)
+            if name in figures and (len(rows) > 1 or compared):  # one number is no figure
                 rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
                 written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)

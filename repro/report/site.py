@@ -371,11 +371,10 @@ def distances(table: DataFrame) -> Series:
 def entry_names(table: DataFrame) -> list[str]:
     """The entries of a table in words, from the columns before `ours`: "AD+CD, td_queue=frozen_noise", "layers 2, AE".
 
-    Text speaks for itself, a number needs its name; columns of terms, AE to CD, repeat the objective that is their sum.
+    Text speaks for itself, a number needs its name; columns in capitals are terms, which an objective's name says.
     """
     named = table.iloc[:, : table.columns.get_loc("ours")].astype(object)
-    terms = {term for text in named.to_numpy().flat if isinstance(text, str) for term in text.split("+")}
-    rows = named.drop(columns=list(terms.intersection(named.columns))).to_dict("records")
+    rows = named[[name for name in named if not name.isupper()]].to_dict("records")
     return [", ".join(value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}"
                       for name, value in row.items() if _given(value)) for row in rows]
 

@@ -200,13 +200,29 @@ def test_samplers_on_grids_are_compared_where_they_may_differ(tmp_path):
 
     rows = [grids(sampler, seed, value, 2 * value, **regime)
             for sampler, values in accuracies.items() for seed, value in enumerate(values)]
-    rows += [grids(sampler, seed, value + 3 * (sampler == "random"), 100.0, **regime, dictionary=256)
-             for sampler, values in accuracies.items() for seed, value in enumerate(values)]
     rows += [grids(sampler, seed, 100.0, 100.0) for sampler in accuracies for seed in range(3)]  # no room
     claim = row_of("C25", tmp_path, *rows)
-    assert claim["level"] == QUICK and claim["evidence"].endswith(
-        "M = 128, new pairs, dictionary=256 -1.67, s.e. 0.33 (3 pairs); M = 128, new pairs +1.33, s.e. 0.33 (3 pairs); "
-        "M = 128, never seen +2.67, s.e. 0.67 (3 pairs); not run: M = 32, M = 64")
+    assert claim["level"] == QUICK and claim["verdict"] == UNDECIDED and claim["evidence"].startswith(
+        "multiomniglot, quick recipe: M = 128, new pairs +1.33, s.e. 0.33 (3 pairs); M = 128, never seen +2.67, s.e. "
+        "0.67 (3 pairs); not run: M = 32, new pairs, dictionary=256, M = 32, never seen, dictionary=256, M = 64")
+    rows += [grids(sampler, seed, value - 9 * (sampler == "gradient"), 100.0, **regime, dictionary=256)
+             for sampler, values in accuracies.items() for seed, value in enumerate(values)]
+    claim = row_of("C25", tmp_path, *rows)
+    assert claim["verdict"] == FAILS and "M = 128, new pairs, dictionary=256 -7.67, s.e. 0.33" in claim["evidence"]
+
+
+def test_grids_are_compared_in_the_first_regime_in_which_most_pairs_have_seeds(tmp_path):
+    def grids(method, seed, characters, **fields):
+        linear = {"smoco": 50.0, "xmoco": 60.0}[method] + seed * characters / 10
+        return sounding(method, {"linear": linear, "linear_held_out": linear}, dataset="multiomniglot", seed=seed,
+                        version=5, characters=characters, augmented=True, **fields)
+
+    rows = [grids(method, seed, number) for method in ("smoco", "xmoco") for seed in (0, 1) for number in (1, 3, 5)]
+    begun = [grids(method, 0, number, pairs=50_000) for method in ("smoco", "xmoco") for number in (1, 3, 5)]
+    claim = row_of("C9", tmp_path, *rows, *begun)
+    assert claim["verdict"] == HOLDS and "pairs=50000" not in claim["evidence"]
+    more = [grids(method, 1, number, pairs=50_000) for method in ("smoco", "xmoco") for number in (1, 3, 5)]
+    assert "1 characters, new pairs, pairs=50000 +10.00" in row_of("C9", tmp_path, *rows, *begun, *more)["evidence"]
 
 
 def test_a_choice_that_was_not_made_post_hoc_decides_nothing(tmp_path):
@@ -317,6 +333,9 @@ def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
     some = measured(frame(*rows), tmp_path, ["T-12", "T-13"])
     assert some["T-13"] == "ucla, paper recipe: AD 84.0 instead of 80.0 (1 seed)"
     assert some["T-12"] == claims.NOT_MEASURED
+    rows += [skeleton("AD", 60.0, ad_loss="squared"), skeleton("AD", 75.0, ad_loss="squared", ad_weight=0.004)]
+    assert measured(frame(*rows), tmp_path, ["T-12"])["T-12"] == (
+        "ucla, paper recipe: AD 60.0 instead of 80.0 (1 seed); ucla, paper recipe: AD 75.0 instead of 80.0 (1 seed)")
 
 
 def test_two_printed_cells_that_may_have_changed_places(tmp_path):

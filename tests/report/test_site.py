@@ -268,6 +268,8 @@ def test_names_of_entries():
     assert entry_names(depths) == ["layers 1, AE, key temperature 0.05", "layers 2, AE"]
     terms = pd.DataFrame({"objectives": ["random", "CE+AD"], "CE": [0, 1], "AD": [0, 1], "units": 8, "ours": 1.0})
     assert entry_names(terms) == ["random, units 8", "CE+AD, units 8"]
+    grids = pd.DataFrame({"method": "smoco", "characters": [1, 3], "target": "characters", "ours": 1.0})
+    assert entry_names(grids) == ["smoco, characters 1, characters", "smoco, characters 3, characters"]
 
 
 def test_reproductions_of_all_tables_together():

@@ -15,7 +15,7 @@ from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
 from repro.data import manifest
 from repro.papers import predicates
-from repro.papers.cmacc.tables import FEATURES, REGIMES, THREE
+from repro.papers.cmacc.tables import FEATURES, REGIMES
 from repro.recipe import in_words
 from repro.report import verdicts
 from repro.report.evidence import Check, Estimates, Evidence, Fields, Setting, measured
@@ -295,40 +295,38 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
 
 
 def where_it_has_an_answer(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
-    """As `predicates.differences`; on grids of characters in the table's first regime in which all sides were run."""
+    """As `predicates.differences`; on grids of characters in the first regime in which most pairs have an error."""
 
     def compare(setting: Setting) -> Estimates:
-        found: Estimates = {}
-        for regime in regimes(table, setting):
-            found = _in_regime(table, sides, setting, regime)
-            if None not in found.values():
-                break
-        return found
+        found = [_in_regime(table, sides, setting, regime) for regime in regimes(table, setting)]
+        return max(found, key=lambda estimates: sum(one is not None and not math.isnan(one.error)
+                                                    for one in estimates.values()))
 
     return compare
 
 
 def wherever_it_has_an_answer(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
-    """The same in every regime of the table in which a pair was run."""
+    """The same in all regimes of the table."""
 
     def compare(setting: Setting) -> Estimates:
         found: Estimates = {}
         for regime in regimes(table, setting):
-            called = in_words({name: value for name, value in regime.items() if name not in THREE})
-            compared = _in_regime(table, sides, setting, regime)
-            found |= {", ".join(filter(None, (name, called))): one for name, one in compared.items() if one}
-        return found | {name: None for name in sides if not any(run.startswith(name) for run in found)}
+            found |= _in_regime(table, sides, setting, regime)
+        return found
 
     return compare
 
 
 def _in_regime(table: str, sides: predicates.Sides, setting: Setting, regime: Fields) -> Estimates:
-    """The first cells of each pair minus the second, on every target; of grids on new pairs and on drawings never seen,
-    but not where both sides are at their ceiling.
+    """The first cells of each pair minus the second, on every target; of grids on new pairs and on drawings never seen.
+
+    Names end with what tells the regime from others of the table.
     """
+    shared = set.intersection(*({*other.items()} for other in regimes(table, setting)))
+    called = in_words({name: value for name, value in regime.items() if (name, value) not in shared})
     placed = {name: tuple({**side, "departing": regime} for side in pair) for name, pair in sides.items()}
     found = predicates.differences(table, placed, measures=READ, targets=True)(setting)
-    return {name: one for name, one in found.items() if one is None or one.mean or one.error}
+    return {", ".join(filter(None, (name, called))): estimate for name, estimate in found.items()}
 
 
 def shrinking_gap_here(setting: Setting) -> Estimates:

@@ -398,8 +398,8 @@ DISCREPANCIES = predicates.discrepancies("taxonomy", "taxonomy", {
     "T-6": spread,
     "T-8": three_layers,
     "T-10": noise,
-    "T-12": predicates.joined(*(predicates.departing("taxonomy", ad_loss="squared", ad_weight=weight)
-                                for weight in (1.0, 0.04, 0.004, 0.0004))),
+    "T-12": predicates.joined(*(predicates.departing("taxonomy", ad_loss="squared", **weight)
+                                for weight in ({}, *({"ad_weight": value} for value in rules.SQUARED_WEIGHTS)))),
     "T-13": predicates.departing("taxonomy", ad_input="augmented"),
     "T-14": predicates.departing("taxonomy", ema_head_twice=True),
     "T-15": predicates.departing("taxonomy", select="best_on_test"),

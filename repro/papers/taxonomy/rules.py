@@ -5,7 +5,6 @@ The rules were fixed before the runs: each stopping epoch, choices on the test s
 squared differences.
 """
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from repro.skeleton.study import SKELETONS
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
 BEST_EPOCH, RELEASED = "best epoch on the test split", "best checkpoint by 1-NN, best epoch of its probe, as released"
+SQUARED_WEIGHTS = (0.04, 0.004, 0.0004)  # with the last their gradient is about as large as that of absolute ones
 DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, the fields that depart
     "weights of November 2020": {
         "AD+CD": {"ad_weight": 25.0}, "CE+AD": {"ad_weight": 25.0}, "AE+CE+AD": {"ae_weight": 10.0, "ad_weight": 50.0},
@@ -34,7 +34,7 @@ DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, th
 } | {
     f"squared differences, weight {weight:g}": {name: {"ad_loss": "squared", "ad_weight": weight}
                                                 for name in ("AD", "AE+CE+AD")}
-    for weight in (0.04, 0.004, 0.0004)  # with the last their gradient is about as large as that of absolute ones
+    for weight in SQUARED_WEIGHTS
 }
 SCATTERED = ["AE", LOW]  # whose seeds fall apart by 10 points and more: they say nothing of how others scatter
 ENOUGH = 0.8  # of Spearman's correlation: the column's order would be reproduced
@@ -89,18 +89,18 @@ def compared(log: DataFrame) -> DataFrame:
         A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
         have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
         its 95 % interval where seeds are drawn again, as `_low` and `_high`; deviation s (points, between seeds, pooled
-        over all objectives but those of `SCATTERED`; that of the last epoch where a rule has no objective of several
-        seeds); apart, how many of the others are further from the print than 2 s sqrt(1 + 1/n), n seeds being one mean
-        and the print one run; highest, how many of those printed at 82 and more are no further, by the same, both NA
-        where s is unknown; and highest_gap, the mean of ours minus theirs.
+        over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last epoch where a
+        rule has no objective of several seeds); apart, how many objectives are further from the print than
+        2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82 and
+        more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus theirs.
     """
     columns, found = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}, readings(log)
-    deviations = {rule: _between_seeds(values) for rule, values in found.items()}
-    last = [deviation for rule, deviation in deviations.items() if rule.startswith("epoch ")][-1:]
+    deviations = Series({rule: _between_seeds(values) for rule, values in found.items()}, dtype=float)
+    last = [name for name in found if name.startswith("epoch ")][-1:]
     rows = []
-    for (rule, values), (exchanged, column) in itertools.product(found.items(), columns.items()):
-        known = [deviation for deviation in (deviations[rule], *last) if not np.isnan(deviation)]
-        rows.append({"rule": rule, "exchanged": exchanged} | _distance(values, column, known[0] if known else np.nan))
+    for rule, deviation in deviations.fillna(deviations[last].sum(min_count=1)).items():
+        for exchanged, column in columns.items():
+            rows.append({"rule": rule, "exchanged": exchanged} | _distance(found[rule], column, deviation))
     table = DataFrame(rows)
     return table.astype({"apart": "Int64", "highest": "Int64"}) if len(table) else table
 
@@ -129,10 +129,10 @@ def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, 
     for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
         low, high = np.quantile(measure(drawn, column), (0.025, 0.975))
         row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
-    gaps, steady, top = means - column, ~values.index.isin(SCATTERED), column >= TOP
-    far = gaps.abs() > 2 * deviation * (1 + 1 / runs) ** 0.5
-    known = not np.isnan(deviation)
-    return row | {"deviation": deviation, "apart": far[steady].sum() if known else pd.NA,
+    spread = values.std(axis=1).where(values.index.isin(SCATTERED), deviation)
+    gaps, top, known = means - column, column >= TOP, not np.isnan(deviation)
+    far = gaps.abs() > 2 * spread * (1 + 1 / runs) ** 0.5
+    return row | {"deviation": deviation, "apart": far.sum() if known else pd.NA,
                   "highest": (~far)[top].sum() if known else pd.NA, "highest_gap": gaps[top].mean()}
 
 
