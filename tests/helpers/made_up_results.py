@@ -62,7 +62,7 @@ def _characters(sign, seed, noisy):
             value += {"smoco": 0, "xmoco": 0.8, "cmacc": 0.4 if number < 3 else 9}[method]
         else:
             value = 50 + 3 * number + {"smoco": 0, "xmoco": -20, "cmacc": -30}[method]
-        metrics = {"linear": noisy(value), "linear_held_out": 50.0}
+        metrics = dict.fromkeys(("linear", "linear_held_out"), noisy(value))
         made.append(sounding(method, metrics, dataset="multiomniglot", preset="paper", seed=seed,
                              characters=number))
     return made
