@@ -65,7 +65,7 @@ RANKED = {"highest": style.BLUE, "lowest": style.VERMILLION}
 RENEWED = {"color": style.INK, "marker": "o", "markersize": 3, "linestyle": "none", "clip_on": False, **OPEN}
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
-GRIDS = {"video": "the first grid", "audio": "the second grid"}  # of a pair of characters
+GRIDS = {"video": "grid 1", "audio": "grid 2"}  # of a pair of characters
 TILES = 3  # negatives of a row, as in the paper
 
 
