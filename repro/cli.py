@@ -226,11 +226,12 @@ def results_list() -> None:
 
     Example: repro results list
     """
-    from repro.run.export import everything, exported
+    from repro.run.export import exported, finished_cells, merged
     from repro.table import studies
 
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    cells, known = everything(), exported()
+    known = exported()
+    cells = merged(known, finished_cells(Store()))
     cells["new"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
     for cell in cells.sort_values("new", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)

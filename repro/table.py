@@ -672,10 +672,11 @@ def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame
     keys = {name: rows.groupby(["dataset", "preset"])["key"].agg(set).to_dict() for name, rows in nearest.items()}
     own = {}
     for name, rows in nearest.items():
-        elsewhere = [held for other, held in keys.items() if other != name]
-        groups = rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)])
-        of_another = [index for (*place, _), group in groups for index in group.index
-                      if any(set(group["key"]) < held.get(tuple(place), set()) for held in elsewhere)]
+        elsewhere, of_another = [held for other, held in keys.items() if other != name], []
+        for (*place, _), group in rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)]):
+            run = set(group["key"])
+            if any(run < held.get(tuple(place), set()) for held in elsewhere):
+                of_another += [*group.index]
         own[name] = rows.drop(index=of_another).reset_index(drop=True)
     return own
 

@@ -294,7 +294,7 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
     return predicates.differences("dictionary_size", sides, measures=READ, targets=True)(setting)
 
 
-def where_it_has_an_answer(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
+def in_fullest_regime(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
     """As `predicates.differences`; on grids of characters in the first regime in which most pairs have an error."""
 
     def compare(setting: Setting) -> Estimates:
@@ -305,7 +305,7 @@ def where_it_has_an_answer(table: str, sides: predicates.Sides) -> Callable[[Set
     return compare
 
 
-def wherever_it_has_an_answer(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
+def in_every_regime(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
     """The same in all regimes of the table."""
 
     def compare(setting: Setting) -> Estimates:
@@ -343,13 +343,13 @@ def shrinking_gap_here(setting: Setting) -> Estimates:
 def _approaches(pairs: Pairs) -> Check:
     """The first approach of each pair minus the second, on every target."""
     sides = {name: ({"approach": first}, {"approach": second}) for name, (first, second) in pairs.items()}
-    return measured(("cross_modal",), where_it_has_an_answer("cross_modal", sides), verdicts.above)
+    return measured(("cross_modal",), in_fullest_regime("cross_modal", sides), verdicts.above)
 
 
 def _fine_tuned(first: str, second: str) -> Check:
     """One sampler minus another, for every M and on every target."""
     sides = {f"M = {batch}": tuple({"sampler": name, "batch": batch} for name in (first, second)) for batch in BATCHES}
-    return measured(("ohem_vs_active",), wherever_it_has_an_answer("ohem_vs_active", sides), verdicts.above)
+    return measured(("ohem_vs_active",), in_every_regime("ohem_vs_active", sides), verdicts.above)
 
 
 def more_categories(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
@@ -377,7 +377,7 @@ def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=verdicts.above)
     """One method at a number of characters minus another, or at another."""
     sides = {name: ({"method": METHODS[first], "characters": number}, {"method": METHODS[second], "characters": other})
              for name, (first, number, second, other) in pairs.items()}
-    compare = where_it_has_an_answer("mutual_information", sides)
+    compare = in_fullest_regime("mutual_information", sides)
     return measured(("mutual_information",), compare, judge, datasets=("multiomniglot",))
 
 
