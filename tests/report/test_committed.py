@@ -597,8 +597,8 @@ def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
     held = -gaps[1024, "linear_held_out", "gradient"]
     assert_told(
         r"above random draws by (\S+) \(standard error (\S+)\) with 256 keys on new pairs, and below them with 1,024, "
-        r"by (\S+) \((\S+)\), and by (\S+) \((\S+)\) on drawings .* with every seed, by (\S+) \((\S+)\) on new pairs and (\S+) "
-        r"\((\S+)\) on drawings never seen\.",
+        r"by (\S+) \((\S+)\), and by (\S+) \((\S+)\) on drawings .* with every seed, by (\S+) \((\S+)\) on new "
+        r"pairs and (\S+) \((\S+)\) on drawings never seen\.",
         [number for gap in (above, below, held, worse, unseen) for number in (gap.mean(), gap.sem())])
     means = read.groupby("dictionary").mean()
     assert all((part.max(axis=1) - part.min(axis=1)).max() <= most
