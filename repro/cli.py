@@ -112,7 +112,7 @@ def run(
             if "departures" in rows:
                 rows = rows.assign(departures=rows["departures"].map(in_words))
             print(rows.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
-            if (rows["preset"] == "smoke").any():
+            if preset == "smoke":
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
 

@@ -101,7 +101,7 @@ def test_its_figure_and_claim_are_there(told, copy):
 
 def test_its_cells_are_listed(told):
     rows = [line.split() for line in told["results"].splitlines()]
-    assert sorted((row[-1], row[1], row[8]) for row in rows) == [
+    assert sorted((row[-1], row[1], row[9]) for row in rows) == [
         ("byol", "byol", "linear"), ("byol", "byol", "linear"), ("predictor=64", "byol", "linear"),
         ("without", "byol", "linear"), ("without", "byol", "linear"),
     ]

@@ -101,9 +101,10 @@ def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeyp
 
 def test_cells_of_both_tables_stand_in_both_and_others_in_their_own():
     found = standing(tables.TABLES.values(), rows(("AE", {}, 1.0), ("CE", {}, 2.0), ("AE", {"layers": 3}, 3.0),
-                                                  ("AE", {"layers": 2, "epochs": 5}, 4.0), ("AE", {"epochs": 5}, 5.0)))
+                                                  ("AE", {"layers": 2, "epochs": 5}, 4.0), ("AE", {"epochs": 5}, 5.0),
+                                                  ("CE", {"layers": 3}, 6.0)))
     assert {name: sorted(cells["linear"]) for name, cells in found.items()} == {
-        "taxonomy": [1.0, 2.0, 3.0, 5.0], "encoder_collapse": [1.0, 3.0, 4.0, 5.0]}
+        "taxonomy": [1.0, 2.0, 3.0, 5.0, 6.0], "encoder_collapse": [1.0, 3.0, 4.0, 5.0]}
 
 
 @pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
