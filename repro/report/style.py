@@ -202,6 +202,11 @@ def seeds_in_words(table: DataFrame) -> str:
     return f"mean {PLUS_MINUS} std of {number} seeds"
 
 
+def equally_many_seeds(table: DataFrame) -> bool:
+    """Whether all our points are of as many seeds, so that one may be held against another."""
+    return table.loc[table["ours"].notna(), "n_seeds"].nunique() < 2
+
+
 def seeds_named(log: DataFrame) -> str:
     """Which seeds a log or a list of images is of: "seed 0" or "seeds 0, 1"."""
     seeds = sorted(log["seed"].unique())

@@ -143,6 +143,16 @@ def test_a_single_cell_is_no_best():
     assert framed(axes, style.INK) == set() and framed(axes, style.VERMILLION) == {(7, 0)}
 
 
+def test_of_single_seeds_no_best_is_marked():
+    table = grid_table()
+    first = table["temperature"] == 0.1
+    one_alone = first & (table["key_temperature"] == 0.03)
+    for alone, rows in ((one_alone, {(7, 1)}), (first, {(7, 1)}), (~first, {(3, 0)}), (first | ~first, set())):
+        found = panels(table.assign(std=table["std"].mask(alone), n_seeds=table["n_seeds"].mask(alone, 1)))
+        assert framed(found["SCE, ours"], style.INK) == rows
+        assert framed(found["SCE, printed"], style.INK) == {(3, 0), (7, 1)}  # which are what the paper has
+
+
 def test_ours_and_printed_share_colours_in_a_reproduction_alone():
     paper, quick = panels(grid_table()), panels(grid_table("quick"))
     assert {mesh(paper[name]).get_clim() for name in ("SCE, ours", "SCE, printed")} == {(88.97 - 3, 90.34)}
@@ -201,6 +211,13 @@ def test_positive_keys_plots_one_point_at_each_value_a_panel_per_quantity_beside
     assert list(cost.get_xticks()) == [1, 2, 3, 5, 7, 9]
     assert [label.get_text() for label in cost.get_xticklabels()] == ["4", "5", "6", "8", "10", "12"]
     assert not any(axes.child_axes for axes in figure.axes[1:])
+
+
+@pytest.mark.parametrize(("seeds", "joined"), [(3, True), (1, True), ([3, 1, 1, 3, 1, 1], False)])
+def test_positive_keys_joins_points_of_equally_many_seeds(seeds, joined):
+    table = keys_table().query("varied == 'keys'").sort_values("keys")
+    axes = jcl.positive_keys(table.assign(n_seeds=seeds)).axes[0]
+    assert (next(line for line in axes.lines if line.get_label() == "JCL, ours").get_linestyle() == "-") == joined
 
 
 def test_sampled_keys_plots_the_table_with_standard_errors_and_keeps_the_means_apart():

@@ -21,8 +21,9 @@ def positive_keys(table: DataFrame) -> Figure:
     curves, so that there is nothing to compare with.
 
     One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
-    each point in forward passes of an encoder. Of several points at one value the first is drawn. MoCo v2 is a dashed
-    line with its standard deviation; it has one temperature, so the panel that varies it goes without.
+    each point in forward passes of an encoder. Of several points at one value the first is drawn. Points are joined
+    where they are of equally many seeds. MoCo v2 is a dashed line with its standard deviation; it has one temperature,
+    so the panel that varies it goes without.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
@@ -45,7 +46,8 @@ def positive_keys(table: DataFrame) -> Figure:
     figure, stack = style.panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
     for axes, (varied, rows) in zip(stack, sweeps, strict=True):
         rows = rows.sort_values(varied)
-        style.draw_ours(axes, rows[varied], rows, style.Look("JCL, ours", style.BLUE, "o"), "-")
+        line = "-" if style.equally_many_seeds(rows) else "none"  # single seeds scatter more than means
+        style.draw_ours(axes, rows[varied], rows, style.Look("JCL, ours", style.BLUE, "o"), line)
         for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
             style.draw_level(axes, row, style.VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")

@@ -67,8 +67,8 @@ def temperature_grid(table: DataFrame) -> Figure:
     """Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and printed, and of
     ReSSL.
 
-    The best drawn cell of each row of several is framed. Cells in which both temperatures agree are dashed, missing
-    ones hatched. Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on
+    The best drawn cell of each row of several is framed, of ours where all are means over seeds: the best of single
+    seeds says little. Cells in which both temperatures agree are dashed, missing ones hatched. Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on
     bundled data. ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
 
     Args:
@@ -129,8 +129,9 @@ def _heat_map(
                     yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
     axes.tick_params(length=0, rotation=0)
     axes.set(xlabel="", ylabel="")
+    of_one_seed = values.notna() & deviations.isna() & (column == "ours")
     for row, (temperature, accuracies) in enumerate(values.iterrows()):
-        if accuracies.count() > 1:
+        if accuracies.count() > 1 and not of_one_seed.loc[temperature].any():
             best = accuracies.argmax()
             axes.add_patch(Rectangle((best, row), 1, 1, fill=False, clip_on=False, **BEST))
         for equal in np.flatnonzero(np.isclose(key_temperatures, temperature) & accuracies.notna()):
