@@ -68,8 +68,9 @@ def temperature_grid(table: DataFrame) -> Figure:
     ReSSL.
 
     The best drawn cell of each row of several is framed, of ours where all are means over seeds: the best of single
-    seeds says little. Cells in which both temperatures agree are dashed, missing ones hatched. Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on
-    bundled data. ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
+    seeds says little. Cells in which both temperatures agree are dashed, missing ones hatched. Ours and printed share a
+    colour scale with the paper recipe alone; printed values are not shown on bundled data. ReSSL has colours of its
+    own, because a collapse would leave no difference between those of SCE.
 
     Args:
         table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,

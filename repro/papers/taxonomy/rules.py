@@ -147,7 +147,9 @@ def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
 
 
 def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
-    """Of every row (draws, objectives) with a column; NaN where there is one objective."""
+    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1."""
+    if rows.shape[1] < 3:
+        return np.full(len(rows), np.nan)
     ranks = [rankdata(part, axis=1) for part in (rows, column.to_numpy()[None])]
     first, second = (part - part.mean(1, keepdims=True) for part in ranks)
     with np.errstate(invalid="ignore"):
@@ -157,7 +159,7 @@ def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
 def best(table: DataFrame) -> str:
     """In words, which rows of `compared` have most of the printed order, are nearest and meet most of the highest.
 
-    Rows with most objectives compete; "" where none has two of them.
+    Rows with most objectives compete; "" where none has three of them.
     """
     fullest = table[table["objectives"] == table["objectives"].max()] if len(table) else table
     if fullest.empty or fullest["spearman"].isna().any():
