@@ -103,11 +103,15 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
 def taxonomy_variants(table: DataFrame) -> Figure:
     """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
+    Rows in which nothing but the version of the training departs are left out, unless there are no others.
+
     Args:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
             accuracy), published, preset, dataset; accuracies in percent.
     """
     table = table.assign(departures=table["departures"].map(style.words))
+    older = table["departures"].str.contains("version=") & table["usual"].isna()
+    table = table[~older] if not older.all() else table
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
     data = f"{table['dataset'].iloc[0]}, {style.seeds_in_words(table)}"
     title = "\n".join(filter(None, (data, style.forbidden(table))))

@@ -127,6 +127,15 @@ def test_variants_plot_the_table_by_objective():
     assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
 
 
+def test_variants_leave_out_what_departs_in_its_version_alone():
+    table = variants_table()
+    departures = [{"version": 2}, {"td_queue": "live", "version": 2}, {"layers": 3, "version": 1}, {"version": 1}]
+    older = table.assign(departures=departures, usual=[NAN, 60.0, NAN, NAN])
+    rows = figures.taxonomy_variants(pd.concat([table, older])).axes[0].get_yticklabels()
+    assert len(rows) == 5 and sum("version" in row.get_text() for row in rows) == 1
+    assert len(figures.taxonomy_variants(older[older["usual"].isna()]).axes[0].get_yticklabels()) == 3
+
+
 @pytest.mark.parametrize(("dataset", "presets", "warning"), [
     ("ucla", ["paper"], []),
     ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
