@@ -183,7 +183,7 @@ def data_import(
 def data_prepare(
     name: Annotated[str, Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
     pipeline: Annotated[str | None, Option(help="ntu: authors (the default) | predict_cluster")] = None,
-    size: Annotated[str | None, Option(help="of recordings: height of pictures: 256 for paper, 64 for quick")] = None,
+    size: Annotated[str | None, Option(help="of recordings: 256 for paper, 64 for quick, pixels high (128)")] = None,
     subset: Annotated[bool, Option("--subset", help="Accept an incomplete distribution.")] = False,
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
     workers: Annotated[str, Option(help="auto (one per core), or the number of processes that read")] = "auto",

@@ -103,7 +103,7 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
 def taxonomy_variants(table: DataFrame) -> Figure:
     """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
-    Rows in which nothing but the version of the training departs are left out, unless there are no others.
+    Rows of an earlier version of the training without the recipe beside them are left out, unless there are no others.
 
     Args:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's

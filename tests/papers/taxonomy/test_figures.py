@@ -127,7 +127,7 @@ def test_variants_plot_the_table_by_objective():
     assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
 
 
-def test_variants_leave_out_what_departs_in_its_version_alone():
+def test_variants_leave_out_earlier_versions_without_the_recipe_beside_them():
     table = variants_table()
     departures = [{"version": 2}, {"td_queue": "live", "version": 2}, {"layers": 3, "version": 1}, {"version": 1}]
     older = table.assign(departures=departures, usual=[NAN, 60.0, NAN, NAN])
