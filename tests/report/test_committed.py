@@ -318,7 +318,7 @@ def test_the_rules_nearest_to_the_printed_column_are_those_of_their_table():
     assert (departing["ours"] < departing["usual"]).all() and (departing["usual"] < departing["published"]).all()
     lower = (departing["usual"] - departing["ours"]).groupby(departing["objectives"]).agg(["min", "max"])
     assert lower.loc["CE+AD", "max"] == pytest.approx(100 / 460)  # "one recording"
-    assert_told(r"all end below the recipe.s of that seed, CE\+AD by one recording, the others by (\S+) to (\S+) p",
+    assert_told(r"all end below the recipe's of that seed, CE\+AD by one recording, the others by (\S+) to (\S+) p",
                 [lower.drop("CE+AD")["min"].min(), lower["max"].max()])
 
 
