@@ -109,9 +109,9 @@ def taxonomy_variants(table: DataFrame) -> Figure:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
             accuracy), published, preset, dataset; accuracies in percent.
     """
-    table = table.assign(departures=table["departures"].map(style.words))
-    older = table["departures"].str.contains("version=") & table["usual"].isna()
+    older = table["usual"].isna() & table["departures"].map(lambda departures: "version" in departures)
     table = table[~older] if not older.all() else table
+    table = table.assign(departures=table["departures"].map(style.words))
     table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
     data = f"{table['dataset'].iloc[0]}, {style.seeds_in_words(table)}"
     title = "\n".join(filter(None, (data, style.forbidden(table))))

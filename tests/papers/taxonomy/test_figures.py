@@ -117,9 +117,9 @@ def test_error_bars_are_one_standard_deviation_with_ends_outside_the_markers_whe
 
 def test_variants_plot_the_table_by_objective():
     table = variants_table()
+    axes = figures.taxonomy_variants(table).axes[0]
     table = table.assign(departures=table["departures"].map(in_words))
     table = table.sort_values(["objectives", "departures", "preset"])
-    axes = figures.taxonomy_variants(table).axes[0]
     values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
     for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
         np.testing.assert_array_equal(values[label], table[column])
