@@ -706,9 +706,10 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
-    """The place of a value among those a row sweeps; others follow, by size."""
-    number = float(value) if isinstance(value, int | float) else 0.0
-    return (values.index(value), 0.0, "") if value in values else (len(values), number, str(value))
+    """The place of a value among those a row sweeps: a number's by size, another's in their order, others behind."""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return (values.index(value), 0.0, "") if value in values else (len(values), 0.0, str(value))
 
 
 def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:

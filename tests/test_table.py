@@ -272,14 +272,13 @@ def test_a_value_of_a_row_that_a_cell_leaves_to_its_preset_departs():
     assert departing(found) == [("plain", {}), ("heavy", {"depth": 1, "weight": 1.0}), ("heavy", {})]
 
 
-def test_rows_stand_in_the_order_of_the_table_and_seeds_in_theirs():
+def test_rows_stand_in_the_order_of_the_table_and_numbers_and_seeds_in_theirs():
     orders = [(seed, method, depth) for method in ("plain", "heavy") for depth in (1, 3, 2, 9) for seed in (0, 1, 10)]
     rows = [stored(method, seed=seed, depth=depth) for seed, method, depth in orders]
     np.random.default_rng(0).shuffle(rows)
     found = SWEEP.select(TOY.tidy(frame(*rows)))
     cells = list(zip(found["method"], found["depth"], found["seed"], strict=True))
-    places = {1: 0, 3: 1, 2: 2, 9: 3}  # of the row, then others by size
-    assert cells == sorted(cells, key=lambda cell: (cell[0] == "heavy", places[cell[1]], cell[2]))
+    assert cells == sorted(cells, key=lambda cell: (cell[0] == "heavy", *cell[1:]))
 
 
 def test_bundles_of_which_the_paper_prints_a_table_are_no_departures():
