@@ -64,6 +64,14 @@ def test_a_setting_that_only_another_table_was_run_in_has_no_file(tmp_path):
     assert names == {"taxonomy_ucla", "encoder_collapse_ucla"}  # whose AE and random have three layers too
 
 
+def test_a_figure_names_its_setting_also_where_no_method_of_it_uses_the_whole(tmp_path):
+    used = {"characters": 3, "pairs": 50_000, "augmented": True, "iterations": 1250}  # the pool is CM-ACC's
+    redraw(frame(*(sounding("smoco", {"characters": 90.0, "linear": 90.0, "linear_held_out": 80.0}, dictionary=size,
+                            dataset="multiomniglot", **used) for size in (256, 2048))), tmp_path)
+    picture, = tmp_path.glob("dictionary_size_*.svg")
+    assert "iterations=1250" in (drawn := picture.read_text(encoding="utf-8")) and "pool=40960" in drawn
+
+
 def test_a_number_with_nothing_beside_it_is_no_figure(tmp_path):
     assert [path.name for path in redraw(frame(exported("CE", dataset="synthetic")), tmp_path)] == [
         "taxonomy_synthetic.csv"]
