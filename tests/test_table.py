@@ -439,8 +439,8 @@ def test_a_value_that_is_none_is_shown_as_it_is_typed():
     rows = [stored(linear=linear, crop=crop, recipe=Cropped(crop=crop).to_dict())
             for linear, crop in ((1.0, None), (2.0, 20), (3.0, 7))]
     found = crops.laid_out(crops.select(study.tidy(frame(*rows))))
-    assert list(zip(found["crop"], found["ours"], strict=True)) == [(20, 2.0), ("none", 1.0), (7, 3.0)]
-    assert found["crop"].map(str).tolist() == ["20", "none", "7"]
+    assert list(zip(found["crop"], found["ours"], strict=True)) == [(7, 3.0), (20, 2.0), ("none", 1.0)]
+    assert found["crop"].map(str).tolist() == ["7", "20", "none"]
 
 
 def described(of, *choices, **fields):

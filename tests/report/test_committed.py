@@ -653,20 +653,42 @@ def test_augmented_grids_in_the_results_are_those_of_their_table():
 
 def test_larger_sets_of_grids_in_the_results_are_those_of_their_table():
     rows = table("mutual_information_multiomniglot_50000pairs_augmented").set_index(["characters", "method"])
-    seeds = rows["n_seeds"].unstack()
-    assert (seeds[["smoco", "xmoco"]] == 2).all(axis=None) and (seeds.loc[[3, 5, 9], "cmacc"] == 1).all()
+    assert (rows["n_seeds"] == 2).all()
     assert_told(r"with both seeds, (\S+) against (\S+) and (\S+) against (\S+) on new pairs; .* as printed \(C10\): "
                 r"(\S+) against (\S+), never",
                 [rows.loc[(count, name), "ours"] for count in (3, 5, 9) for name in ("smoco", "xmoco")])
-    assert_told(r"CM-ACC has (\S+), (\S+) and (\S+) there\.", rows["ours"].xs("cmacc", level="method")[[3, 5, 9]])
-    cells = characters().query("pairs == 50000 and augmented and method != 'cmacc'").pivot(
+    assert_told(r"CM-ACC has (\S+), (\S+) and (\S+) on new pairs", rows["ours"].xs("cmacc", level="method")[[3, 5, 9]])
+    cells = characters().query("pairs == 50000 and augmented and iterations == 624").pivot(
         index=["characters", "seed"], columns="method", values=["linear", "linear_held_out"])
+    active = cells["linear"].eval("cmacc - xmoco").unstack("seed").loc[[3, 5, 9]]
+    assert (active < 0).all(axis=None)
+    assert_told(r"below XMoCo with both seeds, by (\S+) to (\S+) in the mean", [-active.mean(axis=1).max(),
+                                                                              -active.mean(axis=1).min()])
     new, unseen = (cells[measure].eval("xmoco - smoco").unstack("seed") for measure in ("linear", "linear_held_out"))
     assert (new.loc[[3, 5]] < 0).all(axis=None) and (unseen.loc[5] < 0).all() and (unseen.loc[1] > 0).all()
     assert unseen.loc[3].min() < 0
     assert_told(r"with five too, by (\S+) points, while XMoCo is ahead with one, by (\S+), with both seeds, and with "
                 r"three, by (\S+), not with both\..* never seen (\S+) the other way\.",
                 [-unseen.loc[5].mean(), *unseen.loc[[1, 3]].mean(axis=1), -unseen.loc[9].mean()])
+
+
+def test_larger_dictionaries_in_the_results_are_those_of_their_table():
+    rows = table("dictionary_size_multiomniglot_3characters_50000pairs_augmented_1250iterations_40960pool")
+    rows = rows.set_index(["method", "dictionary"])
+    assert (rows["n_seeds"] == 2).all()
+    assert {*rows.index} == {*itertools.product(("smoco", "xmoco"), (256, 2048, 32768))}
+    for name in ("SMoCo", "XMoCo"):
+        told = rows.loc[name.lower(), ["ours", "linear_held_out"]]
+        assert_told(rf"{name} has (\S+), (\S+) and (\S+) on new pairs with 256, 2,048 and 32,768 keys, (\S+), (\S+) "
+                    r"and (\S+) on drawings never seen", told.T.to_numpy().flat)
+    cells = characters().query("pairs == 50000 and iterations == 1250")
+    by_seed = cells.pivot(index=["method", "seed"], columns="dictionary", values=["linear", "linear_held_out"])
+    within, across = np.diff(by_seed.to_numpy().reshape(2, 2, 2, 3)).swapaxes(1, 2)  # each (measure, seed, step)
+    assert (across[0] < 0).all() and (across[1, :, 0] < 0).all() and across[1, :, 1].max() > 0
+    assert (within[..., 0] > 0).all() and (within[1, :, 1] > 0).all() and abs(within[0, :, 1].mean()) < 0.1
+    lost, error = -across[..., 1].mean(axis=1), across[..., 1].std(axis=1, ddof=1) / 2**0.5
+    assert_told(r"XMoCo loses (\S+) points on new pairs \(standard error (\S+)\), with both seeds, and (\S+) \((\S+)\) "
+                r"on drawings never seen", [lost[0], error[0], lost[1], error[1]])
 
 
 def test_what_is_left_costs_what_such_cells_took():
@@ -679,5 +701,5 @@ def test_what_is_left_costs_what_such_cells_took():
     assert len(deep) == 4 and numbers_of(r"two seeds of (\S+) hours each") == pytest.approx([deep.sum()], abs=0.0501)
     assert numbers_of(r"takes (\d+) to (\d+) minutes of a core") == pytest.approx(
         [60 * trained.min(), 60 * trained.max()], abs=0.501)
-    assert numbers_of(r"of which (\w+) are trained, in (\d+) to (\d+) minutes each") == pytest.approx(
+    assert numbers_of(r"characters: (\d+) of 42 cells are trained, in (\d+) to (\d+) minutes each") == pytest.approx(
         [len(grids), 60 * grids.min(), 60 * grids.max()], abs=0.501)
