@@ -450,7 +450,9 @@ class Table:
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
             rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
-        setting = [name for bundle in rows["setting"] for name in bundle]
+        setting = list(dict.fromkeys(name for bundle in rows["setting"] for name in bundle))
+        for name in setting:  # all rows of a setting have its fields, also those whose method does not use one of them
+            rows[name] = [bundle.get(name, own) for bundle, own in zip(rows["setting"], rows[name], strict=True)]
         columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
         identity = rows[columns].map(str).agg(", ".join, axis=1) + rows["departures"].map(str)
         groups = rows.groupby(identity, sort=False)
@@ -706,10 +708,10 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
-    """The place of a value among those a row sweeps: a number's by size, another's in their order, others behind."""
+    """The place of a value among those a row sweeps: numbers by size, then others as listed, then any not listed."""
     if isinstance(value, int | float):
-        return 0, float(value), ""
-    return (values.index(value), 0.0, "") if value in values else (len(values), 0.0, str(value))
+        return -1, float(value), ""
+    return values.index(value) if value in values else len(values), 0.0, str(value)
 
 
 def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:

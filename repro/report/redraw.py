@@ -59,7 +59,7 @@ def redraw(
             written.append(logs.write(as_text, stem.with_suffix(".csv")))
             compared = rows.filter(items=["usual", "published"]).notna().any(axis=None)
             if name in figures and (len(rows) > 1 or compared):  # one number is no figure
-                rows = rows.assign(setting=in_words(behind["setting"].iloc[0])) if ending else rows
+                rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
                 sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
                 written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)
     for name in [name for name in figures if name in kept]:

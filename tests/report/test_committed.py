@@ -662,7 +662,7 @@ def test_larger_sets_of_grids_in_the_results_are_those_of_their_table():
         index=["characters", "seed"], columns="method", values=["linear", "linear_held_out"])
     active = cells["linear"].eval("cmacc - xmoco").unstack("seed").loc[[3, 5, 9]]
     assert (active < 0).all(axis=None)
-    assert_told(r"below XMoCo with both seeds, by (\S+) to (\S+) in the mean", [-active.mean(axis=1).max(),
+    assert_told(r"below XMoCo with both seeds, by (\S+) to (\S+) points in the mean", [-active.mean(axis=1).max(),
                                                                               -active.mean(axis=1).min()])
     new, unseen = (cells[measure].eval("xmoco - smoco").unstack("seed") for measure in ("linear", "linear_held_out"))
     assert (new.loc[[3, 5]] < 0).all(axis=None) and (unseen.loc[5] < 0).all() and (unseen.loc[1] > 0).all()
