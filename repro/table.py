@@ -708,11 +708,10 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 
 def _order(values: tuple, value: Any) -> tuple[int, float, str]:
-    """The place of a value among those a row sweeps; others follow by size, or stand between rising numbers."""
-    if all(isinstance(known, int | float) for known in (*values, value)) and list(values) == sorted(values):
-        return 0, float(value), ""
-    number = float(value) if isinstance(value, int | float) else 0.0
-    return (values.index(value), 0.0, "") if value in values else (len(values), number, str(value))
+    """The place of a value that a row sweeps: numbers by size, then others as listed, then any that are not listed."""
+    if isinstance(value, int | float):
+        return -1, float(value), ""
+    return values.index(value) if value in values else len(values), 0.0, str(value)
 
 
 def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
