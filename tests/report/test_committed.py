@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 from drawn import assert_legible
 from PIL import Image
-from scipy.stats import binomtest, spearmanr, ttest_rel
+from scipy.stats import binomtest, chi2_contingency, spearmanr, ttest_rel
+from scipy.stats import t as student
 
 from repro import papers
 from repro.audiovisual import synthetic
@@ -285,9 +286,14 @@ def test_the_highest_printed_objectives_are_lower_here_by_what_the_results_say(c
                       r"test split and (\S+) with")
     expected = -rules.loc[["epoch 150", "best epoch on the test split",
                            "best checkpoint by 1-NN, best epoch of its probe, as released"], "highest_gap"]
+    assert [(gaps[0] - gap) / gaps[0] for gap in gaps[:0:-1]] == pytest.approx([2 / 5, 2 / 3], abs=0.05)
+    assert "would account for two fifths to two thirds" in RESULTS
     assert gaps == pytest.approx([*expected], abs=0.0501) and gaps[0] == pytest.approx(-highest.mean(), abs=0.0501)
     others = column.drop(["AE", "AE+AD+CD"])["published"]
     shrunk = (between_seeds(curves.xs(150, level="epoch", axis=1)) / others.std()) ** 2
+    history = printed("taxonomy", "taxonomy_repo_history")["UCLA_linear"]
+    before = [name for name in highest.index if column.loc[name, "published"] in set(history)]
+    assert f"{WORDS[len(before)].capitalize()} of the seven ({', '.join(before)}) are values that" in RESULTS
     lucky = shrunk * (column.loc[highest.index, "published"].mean() - others.mean())
     assert_told(r"by (\S+) points, from the scatter of seeds", [lucky])
 
@@ -458,6 +464,9 @@ def test_what_the_results_say_of_four_methods_in_one_setting_follows_from_their_
     assert [least, most, t] == pytest.approx([gaps.min(), gaps.max(), best.statistic], abs=0.0501)
     assert [p, corrected] == pytest.approx([best.pvalue, 6 * best.pvalue], abs=0.0005)
     assert sorted(chance.pvalue for chance in chances.values())[1] > 0.05
+    gap, lowest = gaps.mean(), linear["moco"].mean()
+    assert_told(r"on these 1,017 test images, of which (\S+) points are (\d+); .* by (\S+) points \(standard error\)",
+                [gap, gap / 100 * 1017, (lowest * (100 - lowest) / 1017) ** 0.5])
 
 
 def test_the_depths_in_the_results_are_those_of_their_table():
@@ -536,6 +545,10 @@ def test_categories_in_the_results_are_those_of_their_tables():
         assert found == [spread(row) for _, row in pictures.iterrows()]
         assert chance == f"{rows['expected'].iloc[0]:.1f}"
         assert (rows.loc["video", "ours"] - rows.loc["audio", "ours"]).abs().max() <= 1.7
+        gains = (100 * (rows["ours"] / rows["expected"] - 1)).unstack("target").loc[["feature", "gradient"]]
+        least, most = numbers_of(r"gain (\d) to (\d) % where categories are equally") if seeds == 5 else (22.5, 27.5)
+        assert least - 0.5 < gains.min(axis=None) and gains.max(axis=None) < most + 0.5
+    assert_told(r"uniform draws alone cover (\d+) % of 101 classes", [100 * (1 - (100 / 101) ** 128)])
 
 
 def characters():
@@ -703,3 +716,138 @@ def test_what_is_left_costs_what_such_cells_took():
         [60 * trained.min(), 60 * trained.max()], abs=0.501)
     assert numbers_of(r"characters: (\d+) of 42 cells are trained, in (\d+) to (\d+) minutes each") == pytest.approx(
         [len(grids), 60 * grids.min(), 60 * grids.max()], abs=0.501)
+
+
+def printed(paper, name):
+    return pd.read_csv(ROOT / "repro/papers" / paper / "printed" / f"{name}.csv")
+
+
+def measured(**asked):
+    """The cells that have these values, by seed: columns of the table, or fields of the recipe; with their measures."""
+    exported = read_cells(FIGURES / "cells.csv")
+    fields = pd.DataFrame(map(json.loads, exported["recipe"]))
+    for name, value in asked.items():
+        exported = exported[(exported[name] if name in exported else fields.loc[exported.index, name]).eq(value)]
+    measures = pd.DataFrame(map(json.loads, exported["metrics"]), index=exported["seed"])
+    return measures.sort_index()
+
+
+def test_of_all_exchanges_of_two_cells_that_of_the_results_brings_the_print_closest(column):
+    distances = {}
+    for first, second in itertools.combinations(column.index, 2):
+        exchanged = column["published"].rename({first: second, second: first})
+        distances[first, second] = ((column["ours"] - exchanged) ** 2).sum()
+    assert min(distances, key=distances.get) == ("AE+CD", "AE+AD+CD")
+    assert numbers_of(r"of the (\d+) exchanges of two cells this one") == [len(distances)]
+
+
+def test_what_the_results_say_of_single_cells_of_the_column_is_what_they_measured():
+    trained = {"preset": "paper", "version": 3, "changes": "{}"}
+    standardised = measured(objectives="AE+CD", **trained)["linear_standardised"]
+    assert_told(r"AE\+CD's seeds have (\S+), (\S+) and (\S+) standardised", standardised)
+    ours, random = (measured(objectives=name, **trained)["linear"] for name in ("AE", "random"))
+    assert [(ours > random).sum(), (ours < random).sum()] == numbers_of(
+        r"here (\w+) seed of three lies above random initialisation and (\w+) below")
+    denoising = table("taxonomy_variants_ucla").query("departures == 'ad_input=augmented'").iloc[0]
+    assert_told(r"takes AD from (\S+) points below it to (\S+) above",
+                [denoising["published"] - denoising["usual"], denoising["ours"] - denoising["published"]])
+    told, = (printed("taxonomy", "taxonomy").query("AE == 1 and CE + AD + CD == 0")["UCLA"])
+    assert_told(r"disagree with one layer: (\S+) in Table 1, (\S+) in Table 2",
+                [told, printed("taxonomy", "taxonomy_depth_collapse").set_index("layers").loc[1, "AE"]])
+
+
+def test_learning_rates_of_three_layers_in_the_results_are_those_of_the_cells():
+    def linear(name, rate):
+        return measured(dataset="ucla", preset="quick", version=2, layers=3, objectives=name, learning_rate=rate)[
+            "linear"].item()
+
+    three = printed("taxonomy", "taxonomy").set_index(["AE", "CE", "AD", "CD"])["NTU_3layer"]
+    assert_told(
+        r"CE ends at (\S+) and AD at (\S+), below random initialisation \((\S+)\); with 1e-3 they reach (\S+) and "
+        r"(\S+), with 9e-4, .*, (\S+) and (\S+)\. .* those of CE \((\S+)\) and AD \((\S+)\)",
+        [linear("CE", 0.05), linear("AD", 0.05), linear("random", 1e-3), linear("CE", 1e-3), linear("AD", 1e-3),
+         linear("CE", 9e-4), linear("AD", 9e-4), three[0, 1, 0, 0], three[0, 0, 1, 0]])
+
+
+def test_the_statistic_of_the_text_in_the_results_is_that_of_least_squares():
+    rows = printed("taxonomy", "taxonomy")
+    unmixed = (rows["AE"] * rows["CE"] == 0) & (rows["AD"] * rows["CD"] == 0)
+    rows = rows[unmixed | (rows[["AE", "CE", "AD"]].all(axis=1) & (rows["CD"] == 0))]
+    assert len(rows) == 9
+
+    def statistics(rows):
+        """t of AE, CE, AD and CD beside a constant."""
+        terms = np.column_stack([np.ones(len(rows)), rows[["AE", "CE", "AD", "CD"]]])
+        inverse = np.linalg.inv(terms.T @ terms)
+        estimates = inverse @ terms.T @ rows["UCLA"].to_numpy()
+        rest = ((rows["UCLA"] - terms @ estimates) ** 2).sum() / (len(rows) - 5)
+        return (estimates / np.sqrt(rest * np.diag(inverse)))[1:]
+
+    every = statistics(rows)
+    chances = student.sf(every, 4)
+    assert_told(r"contrastive decoder t = (\S+), p < (\S+), one-tailed.* decoder \(p = (\S+), 4 degrees of freedom\); "
+                r"the contrastive one has (\S+)\.", [every[2], 0.038, chances[2], every[3]])
+    without = [statistics(rows.drop(row))[2] for row in rows.index]
+    assert_told(r"without one of them it lies between (\S+) and (\S+), and", [min(without), max(without)])
+    assert chances[2] < 0.038 and 4 * chances.min() > 0.05
+
+
+def test_what_the_results_say_of_image_temperatures_and_parts_was_measured():
+    images = {"dataset": "cifar10 (cifar10_lossless_subset.npz)", "preset": "quick"}
+    collapsed, held = (measured(**images, method=name, temperature=0.1, key_temperature=0.1).loc[0]
+                       for name in ("ressl", "sce"))
+    random, usual = (measured(**images, method=name, changes="{}").mean(numeric_only=True)
+                     for name in ("random", "ressl"))
+    assert_told(
+        r"it: (\S+), below random initialisation, with a spread of its embedding of (\S+) \((\S+) at random, (\S+) "
+        r"with a target of 0\.04\), beside (\S+) and (\S+)\.",
+        [collapsed["linear"], collapsed["embedding_spread"], random["embedding_spread"], usual["embedding_spread"],
+         held["linear"], held["embedding_spread"]])
+    assert collapsed["linear"] < random["linear"]
+    parts = table("objective_parts_cifar10_cifar10_lossless_subset_npz").set_index("epoch")
+    assert_told(r"InfoNCE falls from (\S+) to (\S+) nats and ReSSL from (\S+) to (\S+), while .* from (\S+) to (\S+)\.",
+                [parts.loc[epoch, name] for name in ("InfoNCE", "ReSSL", "Ceil") for epoch in (1, 100)])
+
+
+def test_what_the_results_say_of_numbers_of_keys_was_measured():
+    images = {"dataset": "cifar10 (cifar10_lossless_subset.npz)", "preset": "quick"}
+    one, usual = measured(**images, method="jcl", keys=1), measured(**images, method="moco", changes="{}")
+    assert one.loc[0, "linear"] == usual.loc[0, "linear"] and one.loc[0, "knn1"] == usual.loc[0, "knn1"]
+    more = measured(**images, method="jcl", changes="{}")["linear"] - usual["linear"]
+    assert_told(r"five keys are (\S+) to (\S+) points above one", [more.min(), more.max()])
+    sampled = table("sampled_keys_cifar10_cifar10_lossless_subset_npz").set_index("keys")
+    closed = sampled["closed_form"].iloc[0]
+    assert_told(
+        r"rises from (\S+) nats \(m = 1\) to (\S+) \(m = 4,096\), towards the closed form's (\S+); averaged outside, "
+        r".* stays at (\S+)\. .*, and (\S+) nats above it",
+        [sampled.loc[1, "inside"], sampled.loc[4096, "inside"], closed, sampled.loc[4096, "outside"],
+         closed - sampled.loc[4096, "outside"]])
+    images = table("similarity_variance_images_cifar10_cifar10_lossless_subset_npz")
+    each = np.column_stack([part["similarity"] for _, part in images.groupby("model")])
+    assert list(images["model"].unique()) == ["JCL", "MoCo v2"]
+    assert_told(r"for (\d+) % of the images JCL's is the higher", [100 * (each[:, 0] > each[:, 1]).mean()])
+
+
+def test_what_the_results_say_of_bundled_clips_is_in_their_tables():
+    by_approach = table("cross_modal_synthetic").set_index(["target", "approach"])["ours"]
+    pictures, sound = by_approach["synthetic_video"], by_approach["synthetic_audio"]
+    assert_told(r"better than within them, by (\S+) points on pictures and (\S+) on sound",
+                [targets["XMoCo (w/o fcl)"] - targets["SMoCo"] for targets in (pictures, sound)])
+    assert_told(r"SMoCo on sound is below it, (\S+) against (\S+)\. The", sound[["SMoCo", "Scratch"]])
+    assert_told(r"from scratch has (\S+) %, XMoCo (\S+) and supervised pre-training (\S+),",
+                pictures[["Scratch", "XMoCo", "Supervised"]])
+    norms = table("selected_negatives_synthetic").groupby(["modality", "sampler"])["gradient_norm"]
+    assert (norms.size() == 32).all()
+    assert_told(r"gradients, (\S+) against (\S+) of random ones among pictures and (\S+) against (\S+) among sounds",
+                [norms.mean()[modality, name] for modality in ("video", "audio") for name in ("ohem", "random")])
+    sizes = table("dictionary_size_synthetic").groupby(["method", "target"])["ours"]
+    assert (sizes.max() - sizes.min()).max() <= 2 and sizes.size().eq(3).all()
+    for query, part in table("pretext_accuracy_synthetic").groupby("query", sort=False):
+        right = part["accuracy"] * part["pairs"] / 100
+        chance = chi2_contingency([right, part["pairs"] - right])
+        assert f"{chance.statistic:.0f}" in RESULTS and chance.dof == 99, query
+    video = table("transfer_ucf101_subset").iloc[0]
+    assert_told(r"CM-ACC has (\S+) %, (\d+) of (\d+) test clips", [video["ours"], 34 * video["ours"] / 100, 34])
+    folds = table("transfer_esc50_subset").set_index("method")
+    assert_told(r"from scratch has (\S+) %, one that SMoCo has pre-trained on the same (\d+) clips (\S+) %",
+                [folds.loc["scratch", "ours"], folds.loc["smoco", "trained_on"], folds.loc["smoco", "ours"]])
