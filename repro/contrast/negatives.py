@@ -9,7 +9,6 @@ Checking on entry waits for the device, the rounds of the seeding do not. All is
 an argument has it, also where autocast is on, and without gradient.
 """
 
-import math
 import operator
 from numbers import Integral
 
@@ -226,23 +225,29 @@ def select(
     size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     candidates, queries, query_inputs = raised(*given.values())
-    if strategy == "fifo":
-        return (~free).byte().argsort(stable=True)[:n_select]
+    rows = (~free).byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait for the device again
+    if strategy == "fifo" or n_select == 0:
+        return rows[:n_select]
     if strategy == "random":
         return uniformly(free, n_select, generator)
     with torch.autocast(candidates.device.type, enabled=False):
-        keys = moderate(candidates, size)
-        if strategy == "feature":
-            return seeds(Embeddings(keys), free, n_select, generator)
-        if strategy in ("gradient", "active"):
-            embed = normalised_gradients if normalised else gradients
-            return seeds(embed(keys, candidates, queries, query_inputs, temperature), free, n_select, generator)
-        classes = queries / query_norms(queries) if normalised else queries
+        if strategy in ("ohem", "released"):
+            classes = queries / query_norms(queries) if normalised else queries
+        if strategy == "released":
+            return released(candidates, classes, temperature, free, n_select, generator)
+        if len(rows) < len(free):  # what may not be chosen would cost as much: with a large dictionary most of the pool
+            candidates = candidates[rows]
         if strategy == "ohem":
             _, losses = pseudo_labelled(candidates @ (classes / temperature).T)
             magnitudes({"the loss of candidates and queries": losses})
-            return losses.masked_fill_(~free, -math.inf).argsort(descending=True, stable=True)[:n_select]
-        return released(candidates, classes, temperature, free, n_select, generator)
+            return rows[losses.argsort(descending=True, stable=True)[:n_select]]
+        keys = moderate(candidates, size)
+        if strategy == "feature":
+            embeddings = Embeddings(keys)
+        else:
+            embed = normalised_gradients if normalised else gradients
+            embeddings = embed(keys, candidates, queries, query_inputs, temperature)
+        return rows[seeds(embeddings, torch.ones_like(rows, dtype=torch.bool), n_select, generator)]
 
 
 def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:
