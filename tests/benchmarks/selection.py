@@ -42,8 +42,8 @@ def selection(
     **given: object,
 ) -> Callable[[], Tensor]:
     """A call of `select` over made-up features."""
-    given |= {"n_select": chosen, "excluded": torch.zeros(pool, dtype=torch.bool, device=device)}
-    given |= {"generator": torch.Generator(device).manual_seed(0)}
+    usual = {"excluded": torch.zeros(pool, dtype=torch.bool, device=device)}
+    given = usual | given | {"n_select": chosen, "generator": torch.Generator(device).manual_seed(0)}
     return functools.partial(select, strategy, *made_up(pool, features, device), **given)
 
 
@@ -77,6 +77,7 @@ def main() -> None:
         "plain": plain(device),
         "ours": selection(device),
         "half the pool": selection(device, pool=POOL // 2),
+        "half the pool excluded": selection(device, excluded=torch.arange(POOL, device=device) % 2 == 0),
         "half the seeds": selection(device, chosen=CHOSEN // 2),
         "half the features": selection(device, features=FEATURES // 2),
         "normalised queries": selection(device, normalised=True),
