@@ -193,8 +193,9 @@ def select(
         candidates: (P, d) keys, used as given. Normalise them first if the objective does.
         queries: (M, d) outputs q_j = W h_j + bias of the last layer, before any normalisation.
         query_inputs: (M, e) inputs h_j of the last layer.
-        n_select: number to choose, at least 0.
-        excluded: (P,) bool, True for candidates never to be chosen, as those in the dictionary; None for no such.
+        n_select: number to choose, at least 0; for 0 neither the queries' norms nor what "released" needs is checked.
+        excluded: (P,) bool, True for candidates never to be chosen, as those in the dictionary; None for no such. They
+            take neither time nor memory, but with "released".
         generator: on the device of the candidates; for equal states and devices the choice is the same.
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1).
         normalised: whether the classes are the queries divided by their norms. The gradient then goes through the
@@ -225,7 +226,7 @@ def select(
     size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))
     candidates, queries, query_inputs = raised(*given.values())
-    rows = (~free).byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait for the device again
+    rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait for the device again
     if strategy == "fifo" or n_select == 0:
         return rows[:n_select]
     if strategy == "random":

@@ -41,14 +41,15 @@ def test_fifo_takes_the_first_admissible_candidates():
     assert rows_of("fifo", tensors, n_select=8) == list(range(8))
 
 
-def test_excluded_candidates_weigh_as_if_they_were_not_there():
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("strategy", ["gradient", "feature", "ohem"])
+def test_excluded_candidates_weigh_as_if_they_were_not_there(strategy, normalised):
     tensors = arguments(30, 5, 4, 3)
     excluded = torch.rand(30, generator=drawing(1)) < 0.4
     remaining = (~excluded).nonzero().squeeze(1)
-    for strategy in ("gradient", "feature"):
-        rows = rows_of(strategy, tensors, n_select=8, excluded=excluded, seed=4)
-        among = rows_of(strategy, (tensors[0][remaining], *tensors[1:]), n_select=8, seed=4)
-        assert rows == remaining[among].tolist()
+    given = {"n_select": 8, "seed": 4, "normalised": normalised}
+    rows = rows_of(strategy, tensors, excluded=excluded, **given)
+    assert rows == remaining[rows_of(strategy, (tensors[0][remaining], *tensors[1:]), **given)].tolist()
 
 
 def test_the_active_strategies_are_kmeans_plusplus():
@@ -267,3 +268,11 @@ def test_rounds_neither_multiply_factors_out_nor_read_values_back(strategy, norm
     with Watch() as watch:
         chosen(strategy, arguments(100, 8, 24, 32), n_select=40, normalised=normalised)
     assert watch.elements <= 100 * 24 and not watch.reads
+
+
+@pytest.mark.parametrize("strategy", ["gradient", "feature", "ohem"])
+def test_no_tensor_grows_with_the_candidates_that_are_excluded(strategy):
+    tensors, excluded = arguments(100, 4, 24, 12), torch.arange(100) >= 20
+    with Watch() as watch:
+        chosen(strategy, tensors, n_select=10, excluded=excluded)
+    assert watch.elements <= 20 * 24 and not watch.reads
