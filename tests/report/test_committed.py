@@ -700,15 +700,20 @@ def test_larger_sets_of_grids_in_the_results_are_those_of_their_table():
 def test_larger_dictionaries_in_the_results_are_those_of_their_table():
     rows = table("dictionary_size_multiomniglot_3characters_50000pairs_augmented_1250iterations_40960pool")
     rows = rows.set_index(["method", "dictionary"])
-    assert (rows["n_seeds"] == 2).all()
-    assert {*rows.index} == {*itertools.product(("smoco", "xmoco"), (256, 2048, 32768))}
-    for name in ("SMoCo", "XMoCo"):
-        told = rows.loc[name.lower(), ["ours", "linear_held_out"]]
-        assert_told(rf"{name} has (\S+), (\S+) and (\S+) on new pairs with 256, 2,048 and 32,768 keys, (\S+), (\S+) "
-                    r"and (\S+) on drawings never seen", told.T.to_numpy().flat)
+    told = told_table("keys", *METHODS_OF_GRIDS.values(),
+                      *(f"{name}, never seen" for name in METHODS_OF_GRIDS.values()))
+    for (keys, *found), size in zip(told, (256, 2048, 32768), strict=True):
+        here = [rows.loc[(name, size)] for name in METHODS_OF_GRIDS]
+        assert [keys, *found] == [f"{size:,}", *map(spread, here), *(f"{row['linear_held_out']:.1f}" for row in here)]
+        assert [row["n_seeds"] for row in here] == [2, 2, 2 if size == 32768 else 1]
     cells = characters().query("pairs == 50000 and iterations == 1250")
     by_seed = cells.pivot(index=["method", "seed"], columns="dictionary", values=["linear", "linear_held_out"])
-    within, across = np.diff(by_seed.to_numpy().reshape(2, 2, 2, 3)).swapaxes(1, 2)  # each (measure, seed, step)
+    steps = np.diff(by_seed.to_numpy().reshape(3, 2, 2, 3)).swapaxes(1, 2)  # each (method, measure, seed, step)
+    active, within, across = steps  # in the order of their names: cmacc, smoco, xmoco
+    assert np.isnan(active[:, 1]).all() and (active[:, 0] < 0).all()
+    assert_told(r"up to 2,048 keys (\S+) points on new pairs and (\S+) on drawings never seen, beyond (\S+) and (\S+), "
+                r"where XMoCo of that seed loses (\S+) and (\S+), then (\S+) and (\S+)\.",
+                [-losses[measure, 0, step] for losses in (active, across) for step in (0, 1) for measure in (0, 1)])
     assert (across[0] < 0).all() and (across[1, :, 0] < 0).all() and across[1, :, 1].max() > 0
     assert (within[..., 0] > 0).all() and (within[1, :, 1] > 0).all() and abs(within[0, :, 1].mean()) < 0.1
     lost, error = -across[..., 1].mean(axis=1), across[..., 1].std(axis=1, ddof=1) / 2**0.5
@@ -728,6 +733,9 @@ def test_what_is_left_costs_what_such_cells_took():
         [60 * trained.min(), 60 * trained.max()], abs=0.501)
     assert numbers_of(r"characters: (\d+) of 42 cells are trained, in (\d+) to (\d+) minutes each") == pytest.approx(
         [len(grids), 60 * grids.min(), 60 * grids.max()], abs=0.501)
+    active = grids[fields[grids.index].str["iterations"].eq(1250) & fields[grids.index].str["method"].eq("cmacc")]
+    first = active[exported["seed"][active.index].eq(0) & fields[active.index].str["dictionary"].lt(32768)]
+    assert numbers_of(r"as those of the first, (\S+) and (\S+) hours") == pytest.approx(sorted(first), abs=0.0501)
 
 
 def test_of_all_exchanges_of_two_cells_that_of_the_results_brings_the_print_closest(column):
