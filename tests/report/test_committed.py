@@ -736,6 +736,10 @@ def test_what_is_left_costs_what_such_cells_took():
     active = grids[fields[grids.index].str["iterations"].eq(1250) & fields[grids.index].str["method"].eq("cmacc")]
     first = active[exported["seed"][active.index].eq(0) & fields[active.index].str["dictionary"].lt(32768)]
     assert numbers_of(r"as those of the first, (\S+) and (\S+) hours") == pytest.approx(sorted(first), abs=0.0501)
+    images = hours[exported["dataset"].eq("cifar10 (cifar10_lossless_subset.npz)") & exported["study"].eq("images")]
+    images = images[fields[images.index].str["method"].isin(["moco", "ressl", "sce", "jcl"])]
+    assert numbers_of(r"and JCL took (\d+) to (\d+) minutes, by method") == pytest.approx(
+        [60 * images.min(), 60 * images.max()], abs=0.501)
 
 
 def test_of_all_exchanges_of_two_cells_that_of_the_results_brings_the_print_closest(column):
