@@ -37,7 +37,7 @@ def table(name):
 
 
 def measured(**asked):
-    """The cells that have these values, by seed: columns of the table, or fields of the recipe; with their measures."""
+    """Measures, by seed, of the cells that have these values in columns of cells.csv or fields of the recipe."""
     exported = read_cells(FIGURES / "cells.csv")
     fields = pd.DataFrame(map(json.loads, exported["recipe"]))
     for name, value in asked.items():
@@ -461,10 +461,9 @@ def test_what_duplicates_are_worth_in_the_results_is_in_the_table(column):
 
 
 def test_what_the_results_say_of_four_methods_in_one_setting_follows_from_their_seeds():
-    exported = read_cells(FIGURES / "cells.csv").query("study == 'images' and preset == 'quick' and changes == '{}'")
-    exported = exported[exported["dataset"].str.startswith("cifar10 ")]
-    methods = exported["recipe"].map(json.loads).str["method"]
-    linear = exported["metrics"].map(json.loads).str["linear"].groupby([exported["seed"], methods]).first().unstack()
+    images = {"dataset": "cifar10 (cifar10_lossless_subset.npz)", "preset": "quick", "changes": "{}"}
+    linear = pd.DataFrame({name: measured(**images, study="images", method=name)["linear"]
+                           for name in ("sce", "moco", "ressl", "jcl")})
     chances = {pair: ttest_rel(linear[pair[0]], linear[pair[1]])
                for pair in itertools.combinations(("sce", "moco", "ressl", "jcl"), 2)}
     best = chances["sce", "moco"]
