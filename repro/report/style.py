@@ -32,7 +32,7 @@ WIDEST = 64  # characters of a heading's line
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 # Okabe and Ito (2008), Color universal design.
-BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 INK, GREY, PALE = "#222222", "#767676", "#DDDDDD"
 
 STYLE = {

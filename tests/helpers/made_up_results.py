@@ -132,7 +132,7 @@ def logs(true, folder, seeds=SEEDS):
         more = {(True, True): 0.0, (True, False): 0.3, (False, True): 0.3, (False, False): 0.1}[true, step <= 20]
         share = 0.5 + more * (sampler == "gradient")
         curves.append({"step": step, "categories_video": batch * share + 0.1 * draw.standard_normal(), "batch": batch,
-                       "sampler": sampler, "seed": seed})
+                       "sampler": sampler, "seed": seed, "frequency": "balanced"})
     DataFrame(curves).assign(**label).to_csv(folder / "category_curves_part.csv", index=False)
     chosen = []
     for seed, frequency, batch, (rank, sampler) in itertools.product(

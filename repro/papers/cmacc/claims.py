@@ -27,6 +27,7 @@ TARGETS = ["UCF101", "HMDB51", "ESC50"]
 BATCHES = (32, 64, 128)
 CATEGORIES, WITH_SOUND = 101, 51  # of UCF101; about half have sound
 SAME_SIZE = {"14K": "", "N/A": "240K"}  # Tables 4 and 5: Kinetics-Sound beside UCF/HMDB, and what Kinetics-400 has
+BY_POOL = ["frequency", "batch"]  # what pools a step selects from, and how many
 WITHOUT_LABELS = ["SMoCo", "XMoCo (w/o fcl)", "XMoCo", "CM-ACC (w/o fcl)", "CM-ACC"]  # approaches of Table 1
 METHODS = {"SMoCo": "smoco", "XMoCo": "xmoco", "CM-ACC": "cmacc"}
 READ = {", new pairs": "linear", ", never seen": "linear_held_out"}  # what probes read from grids of characters
@@ -202,10 +203,10 @@ def mutual_information() -> predicates.Exact:
 def similar_early(log: DataFrame) -> predicates.Judged:
     """The first tenth of the curves, gradient against random."""
     early = log[(log["step"] <= log["step"].max() / 10) & log["sampler"].isin(["gradient", "random"])]
-    means = early.groupby(["batch", "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
+    means = early.groupby([*BY_POOL, "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
     if set(means) != {"gradient", "random"} or means.empty:
         return None
-    gaps = _by_batch(100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch"))
+    gaps = _by_pool(100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch"))
     return verdicts.within(gaps, 5.0), f"{verdicts.listed(gaps)} % of M"
 
 
@@ -215,14 +216,15 @@ def growing_diversity(log: DataFrame) -> predicates.Judged:
     if log.empty:
         return None
     share = log["step"] / log["step"].max()
-    first, last = (log[part].groupby(["batch", "seed"])["categories_video"].mean()
+    first, last = (log[part].groupby([*BY_POOL, "seed"])["categories_video"].mean()
                    for part in (share <= 0.1, share > 0.9))
-    growth = _by_batch(last - first)
+    growth = _by_pool(last - first)
     return verdicts.above(growth), f"last minus first, {verdicts.listed(growth)}"
 
 
-def _by_batch(values: Series) -> Estimates:
-    return {f"M = {batch}": verdicts.paired(rows) for batch, rows in values.groupby(level="batch")}
+def _by_pool(values: Series) -> Estimates:
+    return {f"{frequency}, M = {batch}": verdicts.paired(rows)
+            for (frequency, batch), rows in values.groupby(level=BY_POOL)}
 
 
 def categories_differ(log: DataFrame) -> predicates.Judged:

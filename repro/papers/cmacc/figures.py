@@ -41,9 +41,10 @@ SAMPLERS = {
     "gradient": style.Look("active, gradients", style.GREEN, "D"),
     "released": style.Look("released code", style.GREY, "v"),
 }
+SAMPLER_NAMES = {name: look.label for name, look in SAMPLERS.items()}
 POST_HOC = {name: SAMPLERS[name] for name in ("random", "ohem", "feature")} | {
     f"gradient {posterior}": style.Look(f"gradients, temperature {posterior}", colour, "")
-    for posterior, colour in (("1", style.GREEN), ("0.3", style.GREY), ("0.07", style.INK))
+    for posterior, colour in (("1", style.GREEN), ("0.3", style.SKY), ("0.07", style.ORANGE))
 }
 PRINTED_LOOKS = {  # of the rows of Tables 4 to 6, by how they were trained
     "Scratch": style.Look("scratch, printed", style.GREY, "v"),
@@ -58,7 +59,6 @@ JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawing
 OPEN = {"markerfacecolor": "white"}
 NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
 APART = 1.03     # factor between the places of two lines on a logarithmic axis, so that no error bar hides another
-UNSEEN = {"markersize": 3, "linestyle": "--", "linewidth": 0.7, **OPEN}
 BAR_ENDS = {"ecolor": style.INK, "elinewidth": 0.8}
 EXPECTED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws, closed form")
 RANKED = {"highest": style.BLUE, "lowest": style.VERMILLION}
@@ -77,56 +77,93 @@ def cross_modal(table: DataFrame) -> Figure:
 
     Source: Tables 1 and 2.
     """
-    approaches = list(dict.fromkeys(table["approach"]))
-    figure, panels = _panel_each(with_unseen(table), 0.55 + 0.16 * len(approaches), grid="x")
-    for axes, _, rows in panels:
-        places = rows["approach"].map(approaches.index)
-        style.draw_ours(axes, places, rows, style.OURS, down=True)
-        style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
-        style.names_down(axes, approaches)
-        _accuracy_across(axes)
-    style.legend_below(figure, figure.axes[0].get_legend_handles_labels()[0], 2)
-    return style.settled(figure)
+    return _beside_print(table, "approach", {name: name for name in dict.fromkeys(table["approach"])})
 
 
+@style.styled()
 def ohem_vs_active(table: DataFrame) -> Figure:
-    """Accuracy against the number M of negatives selected in a step, by how they are selected: at random, the keys that
-    are least confident which query they resemble (OHEM as printed), or actively; of grids of characters, of linear
+    """Accuracy by how the M negatives of a step are selected: at random, the keys that are least confident which query
+    they resemble (OHEM as printed), or actively; against M where there are several. Of grids of characters, of linear
     probes.
 
     Source: Table 3.
     """
-    return _accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS)
+    if table["batch"].nunique() == 1:
+        return _beside_print(table, "sampler", SAMPLER_NAMES, f"M = {table['batch'].iloc[0]}")
+    return style.settled(_accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS))
 
 
+@style.styled()
 def dictionary_size(table: DataFrame) -> Figure:
     """Accuracy against the size of the dictionary; of grids of characters, of linear probes. The paper shows this as a
     curve without its values, so that there is nothing to compare with.
 
     Source: Fig. 3b.
     """
-    return _accuracies(table, "dictionary", "entries of the dictionary", "method", METHODS)
+    return style.settled(_accuracies(table, "dictionary", "entries of the dictionary", "method", METHODS))
 
 
 @style.styled()
-def _accuracies(table: DataFrame, across: str, called: str, name: str, looks: Mapping[str, style.Look]) -> Figure:
-    """A panel for each target, accuracy against a column on a logarithmic axis, a line for each value of `name`."""
-    table, values = with_unseen(table).sort_values(across), sorted(set(table[across]))
+def mutual_information(table: DataFrame) -> Figure:
+    """Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, against
+    the number of characters and the information (nats) that the two grids of a pair share. The paper shows this as a
+    curve without its values, so that there is nothing to compare with.
+
+    Source: Fig. 3a.
+    """
+    figure = _accuracies(table, "characters", "characters in a grid", "method", METHODS, scale="linear")
+    numbers = sorted(set(table["characters"]))
+    shared = [nats(manifest.plain(style.only(table, "dataset")), number) for number in numbers]
+    name = "information that a pair shares (nats)"
+    style.ticks_above(figure.axes[0], numbers, [f"{value:.1f}" for value in shared], name)
+    return style.settled(figure)
+
+
+def nats(dataset: str, characters: int) -> float:
+    """Mutual information of the two grids of a pair: the sum of the logarithms of the sizes of their alphabets."""
+    if dataset == "multidigits":
+        return characters * math.log(10)
+    return float(printed("spatial_multiomniglot_mi").set_index("n_characters").loc[characters, "MI_nats"])
+
+
+def _beside_print(table: DataFrame, name: str, called: Mapping[str, str], title: str = "") -> Figure:
+    """A panel for each target, accuracy across, a line for each value of `name`."""
+    values = style.in_order(table[name], called)
+    figure, panels = _panel_each(table, 0.55 + 0.16 * len(values), grid="x")
+    for axes, _, rows in panels:
+        places = rows[name].map(values.index)
+        style.draw_ours(axes, places, rows, style.OURS, down=True)
+        style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
+        style.names_down(axes, [called[value] for value in values])
+        axes.set_ylabel(title)
+        _accuracy_across(axes)
+    style.legend_below(figure, figure.axes[0].get_legend_handles_labels()[0], 2)
+    return style.settled(figure)
+
+
+def _accuracies(
+    table: DataFrame, across: str, title: str, name: str, looks: Mapping[str, style.Look], scale: str = "log"
+) -> Figure:
+    """A panel for each target, accuracy against a column, a line for each value of `name`; not laid out yet."""
+    table, values = table.sort_values(across), sorted(set(table[across]))
     figure, panels = _panel_each(table, 1.3, grid="y", sharex=True)
     for axes, _, target_rows in panels:
         lines = style.lines_of(target_rows, name, looks)
         for number, (value, rows) in enumerate(lines):
-            places = rows[across] * APART ** (number - (len(lines) - 1) / 2)
+            beside = number - (len(lines) - 1) / 2
+            places = rows[across] * APART ** beside if scale == "log" else rows[across] + 0.1 * beside
             style.draw_ours(axes, places, rows, looks[value], "-")
             style.draw_published(axes, places, rows["published"], looks[value].called(", printed"), "--")
-        axes.set(xscale="log", ylabel="accuracy (%)")
+        axes.set(xscale=scale, ylabel="accuracy (%)")
+        axes.margins(y=0.1)
         axes.set_xticks(values, labels=[f"{value:,}" for value in values])
         axes.minorticks_off()
-    axes.set_xlabel(called)
-    beside = [Line2D([], [], color=style.GREY, marker="o", linestyle="--", label="printed", **OPEN)]
-    is_printed = style.comparable(table).notna().any()
-    style.legend_below(figure, [*style.keys_of(looks, table[name]), *(beside if is_printed else [])], 2)
-    return style.settled(figure)
+    axes.set_xlabel(title)
+    keys = style.keys_of(looks, table[name])
+    if style.comparable(table).notna().any():
+        keys.append(Line2D([], [], color=style.GREY, marker="o", linestyle="--", label="printed", **OPEN))
+    style.legend_below(figure, keys, 2)
+    return figure
 
 
 def _panel_each(
@@ -145,36 +182,6 @@ def _panel_each(
 
 
 @style.styled()
-def mutual_information(table: DataFrame) -> Figure:
-    """Accuracy of probes that read characters from grids, against the number of characters and the information (nats)
-    that the two grids of a pair share; dashed, drawings never seen in training. The paper shows this as a curve without
-    its values, so that there is nothing to compare with.
-
-    Source: Fig. 3a.
-    """
-    figure, (axes,) = style.panels(style.heading(table), 3.0, grid="y")
-    for method, rows in style.lines_of(table.sort_values("characters"), "method", METHODS):
-        look = METHODS[method]
-        style.draw_ours(axes, rows["characters"], rows, look, "-")
-        axes.plot(rows["characters"], rows["linear_held_out"], color=look.colour, marker=look.marker, **UNSEEN)
-    numbers = sorted(set(table["characters"]))
-    axes.set(xlabel="characters in a grid", xticks=numbers, ylabel="accuracy of a character (%)")
-    axes.margins(x=0.08)
-    shared = [nats(manifest.plain(style.only(table, "dataset")), number) for number in numbers]
-    style.ticks_above(axes, numbers, [f"{value:.1f}" for value in shared], "information that a pair shares (nats)")
-    unseen = Line2D([], [], label="drawings never seen", color=style.INK, marker="o", **UNSEEN)
-    style.legend_below(figure, [*style.keys_of(METHODS, table["method"]), unseen], 2)
-    return style.settled(figure)
-
-
-def nats(dataset: str, characters: int) -> float:
-    """Mutual information of the two grids of a pair: the sum of the logarithms of the sizes of their alphabets."""
-    if dataset == "multidigits":
-        return characters * math.log(10)
-    return float(printed("spatial_multiomniglot_mi").set_index("n_characters").loc[characters, "MI_nats"])
-
-
-@style.styled()
 def transfer(table: DataFrame) -> Figure:
     """Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints for itself
     and for others.
@@ -182,7 +189,7 @@ def transfer(table: DataFrame) -> Figure:
     A panel for each target; nothing printed is shown beside a part of a set. Source: Tables 4 to 6.
     """
     beside = [pretrained_on(*names) for names in zip(table["method"], table["dataset"], strict=True)]
-    table, dataset, shown = with_unseen(table.assign(pretrain_set=beside)), style.only(table, "dataset"), {}
+    table, dataset, shown = table.assign(pretrain_set=beside), style.only(table, "dataset"), {}
     for target in style.in_order(table["target"], JUDGED):  # printed rows, and all sets: none first, then as printed
         others, ours = _printed_rows(dataset, target), table[table["target"] == target]
         sets = dict.fromkeys([*others["pretrain_set"], *ours["pretrain_set"]])
@@ -214,15 +221,6 @@ def _printed_rows(dataset: str, target: str) -> DataFrame:
     return rows.assign(kind=kinds.where(kinds.isin([*PRINTED_LOOKS]), "others")).drop_duplicates()
 
 
-def with_unseen(table: DataFrame) -> DataFrame:
-    """The rows of a table, those of characters again as target "unseen": on drawings never seen, of which only means
-    over seeds are known."""
-    if "linear_held_out" not in table:
-        return table
-    rows = table[table["target"] == "characters"]
-    return pd.concat([table, rows.assign(target="unseen", ours=rows["linear_held_out"], std=math.nan)])
-
-
 def _accuracy_across(axes: Axes) -> None:
     """An axis of accuracies whose ticks have few digits."""
     axes.set_xlabel("accuracy (%)")
@@ -237,26 +235,23 @@ def category_diversity(table: DataFrame) -> Figure:
     """Distinct categories among the M negatives selected in a step, mean over training, as a share of M; dashed, the
     closed-form expectation of M uniform draws (up to version 4 of the training with replacement).
 
-    `target` is the modality, ours and std count categories, and expected those of M uniform draws. Source: Fig. 4,
-    where it is called the probability of a unique negative.
+    `target` is the modality, ours and std count categories, and expected those of M uniform draws. M downwards,
+    modalities across. Source: Fig. 4, where it is called the probability of a unique negative.
     """
     shares = table.assign(**{name: 100 * table[name] / table["batch"] for name in ("ours", "std", "expected")})
-    samplers = [name for name, _ in style.lines_of(table, "sampler", SAMPLERS)]
-    colours = [SAMPLERS[name].colour for name in samplers]
-    modalities = style.in_order(table["target"], MODALITIES)
-    figure, stack = style.panels(style.heading(table), 0.9 + 1.3 * len(modalities), len(modalities), grid="y",
-                                 sharex=True, sharey=True)
-    for axes, modality in zip(stack, modalities, strict=True):
-        rows = shares[shares["target"] == modality]
-        wide = rows.pivot(index="batch", columns="sampler", values=["ours", "std"])
-        wide["ours"][samplers].plot.bar(yerr=wide["std"][samplers], ax=axes, width=0.8, color=colours, legend=False,
-                                        rot=0, error_kw=BAR_ENDS)
-        expected = rows.drop_duplicates("batch").sort_values("batch")["expected"]
-        places = np.arange(len(expected))
-        axes.hlines(expected, places - 0.45, places + 0.45, color=style.INK, linestyle="--", linewidth=0.8)
-        axes.set_title(_side(modality, table), loc="left")
-        axes.set(ylabel="distinct categories\n(% of M)", xlabel="negatives selected in a step, M")
-    style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, width=4, marked=False), EXPECTED], 2)
+    title, samplers = f"{style.heading(table)}\ndistinct categories", style.in_order(table["sampler"], SAMPLERS)
+    batches, modalities = sorted(set(table["batch"])), style.in_order(table["target"], MODALITIES)
+    height = 0.9 + len(batches) * (0.5 + 0.16 * len(samplers))
+    figure, stack = style.panels(title, height, len(batches), len(modalities), grid="x", sharex="row", sharey=True)
+    for axes, (batch, modality) in zip(stack, itertools.product(batches, modalities), strict=True):
+        rows = shares[(shares["target"] == modality) & (shares["batch"] == batch)]
+        style.draw_ours(axes, rows["sampler"].map(samplers.index), rows, style.OURS, down=True)
+        axes.axvline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
+        style.names_down(axes, [SAMPLER_NAMES[name] for name in samplers])
+        axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
+        axes.set_xlabel(f"% of M = {batch}")
+        axes.margins(x=0.1)
+    style.legend_below(figure, [figure.axes[0].get_legend_handles_labels()[0][0], EXPECTED], 2)
     return style.settled(figure)
 
 
@@ -271,22 +266,26 @@ def category_curves(log: DataFrame) -> Figure:
     """Distinct categories among the M negatives selected in a step, along training; dashed, the closed-form expectation
     of M uniform draws (up to version 4 of the training with replacement).
 
-    Takes what `logs.category_curves` returns; M downwards, modalities across, means over seeds. Source: Fig. 2.
+    Takes what `logs.category_curves` returns; M and how frequent categories are downwards, modalities across, means
+    over seeds with a band of one standard deviation. Source: Fig. 2.
     """
-    seeds = log["seed"].nunique()
-    title = style.heading(log, "1 seed" if seeds == 1 else f"mean of {seeds} seeds")
-    batches, samplers = sorted(set(log["batch"])), [name for name, _ in style.lines_of(log, "sampler", SAMPLERS)]
+    counts = log.groupby("frequency")["seed"].nunique()
+    fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
+    seeds = "1 seed" if counts.max() == 1 else f"mean {style.PLUS_MINUS} std of {fewest}{counts.max()} seeds"
+    samplers = [name for name, _ in style.lines_of(log, "sampler", SAMPLERS)]
+    pools = {pool: rows for pool, rows in log.groupby(["frequency", "batch"])}
     single = log["step"].nunique() == 1  # a line through one report would not be seen
-    figure, stack = style.panels(title, 1.0 + 1.15 * len(batches), len(batches), len(MODALITIES), grid="y", sharex=True,
-                                 sharey="row")
-    for axes, (batch, modality) in zip(stack, itertools.product(batches, MODALITIES), strict=True):
-        rows = log[log["batch"] == batch]
-        seaborn.lineplot(rows, x="step", y=f"categories_{modality}", hue="sampler", hue_order=samplers, errorbar=None,
+    figure, stack = style.panels(style.heading(log, seeds), 1.0 + 1.25 * len(pools), len(pools), len(MODALITIES),
+                                 grid="y", sharex=True, sharey="row")
+    for axes, (pool, modality) in zip(stack, itertools.product(pools, MODALITIES), strict=True):
+        rows, (frequency, batch) = pools[pool], pool
+        seaborn.lineplot(rows, x="step", y=f"categories_{modality}", hue="sampler", hue_order=samplers, errorbar="sd",
                          palette=[SAMPLERS[name].colour for name in samplers], legend=False, linewidth=0.8, ax=axes,
-                         marker="o" if single else "", markeredgewidth=0)
-        axes.axhline(rows["expected"].iloc[0], color=style.INK, linestyle="--", linewidth=0.8)
-        axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}")
-        axes.set_title(_side(modality, log) if batch == batches[0] else "", loc="left")
+                         marker="o" if single else "", markeredgewidth=0, err_kws={"linewidth": 0})
+        axes.axhline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
+        kind = f" ({frequency})" if len(counts) > 1 else ""
+        axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}{kind}")
+        axes.set_title(_side(modality, log) if pool == next(iter(pools)) else "", loc="left")
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
     style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, marked=False), EXPECTED], 2)
@@ -323,8 +322,9 @@ def post_hoc_diversity(log: DataFrame) -> Figure:
         for choice, points in gains.loc[frequency].groupby("choice"):
             axes.plot(points["predicted"], points["categories"], ".", color=colours[choice], markersize=3)
         axes.axline((0, 0), slope=1, color=style.GREY, linewidth=0.6)
-        axes.set(xlabel="predicted above chance", ylabel="counted" if frequency == frequencies[0] else "")
-    style.legend_below(figure, [*style.keys_of(POST_HOC, log["choice"], marked=False), EXPECTED], 2)
+        axes.set(xlabel="above chance, predicted", ylabel="counted" if frequency == frequencies[0] else "")
+    equal = Line2D([], [], color=style.GREY, linewidth=0.6, label="as predicted")
+    style.legend_below(figure, [*style.keys_of(POST_HOC, log["choice"], marked=False), EXPECTED, equal], 2)
     return style.settled(figure)
 
 

@@ -31,6 +31,7 @@ from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
+from repro.table import Fields
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
@@ -45,8 +46,9 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 
     Returns:
         One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
-        selected in a step, mean over the steps since the last report), sampler, batch (M), expected (categories of M
-        uniform draws), and of the cell key, seed, dataset and preset; `departures` where there are any.
+        selected in a step, mean over the steps since the last report), frequency (of grids), sampler, batch (M),
+        expected (categories of M uniform draws), and of the cell key, seed, dataset and preset; `departures` where
+        there are any.
 
     Source: CM-ACC, Fig. 2.
     """
@@ -60,18 +62,24 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
     parts = []
     for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
-        own = {name: cell[name] for name in ("sampler", "batch", "expected")}
+        own = {name: cell[name] for name in ("frequency", "sampler", "batch", "expected")}
         counts = named(lines_of(path, CURVES).assign(**own), cell)
-        parts.append(counts.assign(departures=in_words({**cell["setting"], **cell["departures"]})))
+        away = {**_apart_from_frequency(cell["setting"]), **cell["departures"]}
+        parts.append(counts.assign(departures=in_words(away)))
     log = together(parts)
     return log if parts and log["departures"].any() else log.drop(columns="departures", errors="ignore")
 
 
 def _of_one_setting(cells: DataFrame) -> DataFrame:
-    """Cells that depart in nothing, of the setting with most of them."""
-    cells = fullest(cells[~cells["departures"].map(bool)]).sort_values("batch", kind="stable")
-    settings = cells["setting"].map(in_words)
+    """Cells that depart in nothing, of the setting with most of them, categories being equally frequent or not."""
+    cells = fullest(cells[~cells["departures"].map(bool)]).sort_values(["frequency", "batch"], kind="stable")
+    settings = cells["setting"].map(_apart_from_frequency).map(in_words)
     return cells[settings.isin(settings.mode()[:1])]
+
+
+def _apart_from_frequency(setting: Fields) -> Fields:
+    """Figures show it, by a panel for each."""
+    return {name: value for name, value in setting.items() if name != "frequency"}
 
 
 def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
@@ -342,7 +350,7 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
 LOGS = {
     "category_curves": Log(
         "category_diversity", _of_one_setting, _curves,
-        (*CURVES, "sampler", "batch", "expected"), texts=("sampler", "departures"),
+        (*CURVES, "frequency", "sampler", "batch", "expected"), texts=("frequency", "sampler", "departures"),
     ),
     "post_hoc_diversity": Log(
         "mutual_information", fullest, functools.partial(joined, "post_hoc_diversity.csv"),

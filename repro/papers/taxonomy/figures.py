@@ -164,7 +164,8 @@ def encoder_collapse(table: DataFrame) -> Figure:
 @style.styled()
 def along_training(log: DataFrame) -> Figure:
     """Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one standard
-    deviation; the best of the probe's epochs on the test split, as the released code reports it; and the printed value.
+    deviation; that of the best of the probe's epochs on the test split, which the released code reports; and the
+    printed value.
 
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and
@@ -176,19 +177,19 @@ def along_training(log: DataFrame) -> Figure:
     bands = f"mean \N{PLUS-MINUS SIGN} std of {fewest}{counts.max()} seeds"
     title = style.origin(log, bands if counts.max() > 1 else style.seeds_named(log))
     figure, places = _panel_each(log["entry"], title, 0.85, min(3, len(counts)), sharey=True)
-    looks = {"linear": (style.BLUE, "-", "last epoch of the probe"),
-             "linear_best": (style.GREEN, "--", "best epoch on test")}
+    looks = {"linear": (style.BLUE, "-", "sd", "last epoch of the probe"),
+             "linear_best": (style.GREEN, "--", None, "best epoch on test")}
     for name, axes in places.items():
         entry = log[log["entry"] == name]
-        for measure, (colour, line, label) in looks.items():
-            seaborn.lineplot(entry[entry["measure"] == measure], x="epoch", y="value", errorbar="sd", color=colour,
-                             linestyle=line, label=label, legend=False, ax=axes)
+        for measure, (colour, line, band, label) in looks.items():
+            seaborn.lineplot(entry[entry["measure"] == measure], x="epoch", y="value", errorbar=band, color=colour,
+                             linestyle=line, label=label, legend=False, ax=axes, err_kws={"linewidth": 0})
         if is_printed and (entry["objectives"] == name).all():  # it departs in nothing
             value = glm.printed_by_objective()["UCLA"].get(name, np.nan)
             axes.axhline(value, color=style.VERMILLION, linestyle=":", linewidth=0.9, label="printed")
         axes.set_title(name.replace(", ", "\n"), loc="left")
         axes.set(xlabel="epoch", ylabel="accuracy (%)")
-        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 5, 10]))
         axes.label_outer()
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return style.settled(figure)

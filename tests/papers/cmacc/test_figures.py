@@ -64,11 +64,10 @@ def sizes_table(n_seeds=3, preset="paper", dataset="kinetics700", targets=("ucf1
 
 
 def characters_table(n_seeds=2, preset="paper", dataset="multiomniglot", characters=range(1, 10)) -> DataFrame:
-    columns = {"method": CONTRASTED, "characters": characters, "target": ("characters",)}
-    falls = {"smoco": 7, "xmoco": 4, "cmacc": 1}
-    table = table_of(columns, lambda row: (99 - falls[row.method] * (row.characters - 1), math.nan), n_seeds, preset,
-                     dataset)
-    return table.assign(linear_held_out=table["ours"] - 10)
+    columns = {"method": CONTRASTED, "characters": characters, "target": ("characters", "unseen")}
+    falls, unseen = {"smoco": 7, "xmoco": 4, "cmacc": 1}, {"characters": 0, "unseen": 10}
+    return table_of(columns, lambda row: (99 - falls[row.method] * (row.characters - 1) - unseen[row.target], math.nan),
+                    n_seeds, preset, dataset)
 
 
 def transfer_table(
@@ -90,6 +89,7 @@ def diversity_table(n_seeds=3, preset="quick", dataset="synthetic") -> DataFrame
 def curves_log(seeds=2, preset="quick", dataset="synthetic", batches=(32, 64, 128)) -> DataFrame:
     columns = {"sampler": COMPARED, "batch": batches, "seed": range(seeds), "step": range(5, 301, 5)}
     log = DataFrame([*itertools.product(*columns.values())], columns=[*columns]).assign(preset=preset, dataset=dataset)
+    log["frequency"] = "balanced"
     log["expected"], generator = 100 * (1 - 0.99 ** log["batch"]), np.random.default_rng(0)
     for place, name in enumerate(("categories_video", "categories_audio")):
         log[name] = log["expected"] + generator.normal(log["sampler"].str.len() - 8 + place, 1.0)
@@ -220,9 +220,8 @@ def test_nothing_printed_is_shown_on_bundled_data(name):
 
 @pytest.mark.parametrize("name", ["cross_modal", "ohem_vs_active", "dictionary_size", "transfer"])
 def test_characters_of_drawings_never_seen_have_a_panel_of_their_own(name):
-    table = MADE[name]().query("target == 'ucf101'")
-    table = table.assign(target="characters", ours=80.0, linear_held_out=30.0, dataset="multidigits", preset="quick",
-                         published=math.nan)
+    table = MADE[name]().query("target == 'ucf101'").assign(dataset="multidigits", preset="quick", published=math.nan)
+    table = pd.concat([table.assign(target="characters", ours=80.0), table.assign(target="unseen", ours=30.0)])
     figure = draw(name, table)
     assert titles(figure) == ["characters, new pairs", "characters, drawings never seen"]
     for axes, value in zip(figure.axes, (80.0, 30.0), strict=True):
@@ -267,14 +266,25 @@ def test_sizes_are_on_a_logarithmic_axis():
 
 @pytest.mark.parametrize(("dataset", "expected"), [("multidigits", ["2.3", "4.6", "6.9"]),
                                                   ("multiomniglot", ["4.0", "8.0", "11.8"])])
-def test_characters_are_told_in_nats_and_drawings_never_seen_are_dashed(dataset, expected):
+def test_characters_are_told_in_nats(dataset, expected):
     figure = figures.mutual_information(characters_table(1, "quick", dataset, (1, 2, 3)).sample(frac=1, random_state=0))
-    axes, = figure.axes
-    above, = axes.child_axes
+    seen, unseen = figure.axes
+    above, = seen.child_axes
     assert [label.get_text() for label in above.get_xticklabels()] == expected and list(above.get_xticks()) == [1, 2, 3]
+    assert seen.get_xscale() == "linear" and not unseen.child_axes
     np.testing.assert_array_equal(lines(figure, 0)["CM-ACC"], [99, 98, 97])
-    dashed = [list(line.get_ydata()) for line in axes.lines if line.get_linestyle() == "--"]
-    assert dashed == [[89, 82, 75], [89, 85, 81], [89, 88, 87]] and legend(figure)[-1] == "drawings never seen"
+    np.testing.assert_array_equal(lines(figure, 1)["CM-ACC"], [89, 88, 87])
+
+
+def test_samplers_of_one_number_of_negatives_stand_below_one_another():
+    table = samplers_table().query("batch == 64")
+    figure = figures.ohem_vs_active(table)
+    assert names_beside(figure.axes[0]) == ["random", "least confident (OHEM)", "active, features", "active, gradients"]
+    ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
+    target = table["target"].iloc[0]
+    by_sampler = table[table["target"] == target].set_index("sampler")["ours"]
+    drawn = dict(zip(ours.get_ydata(), ours.get_xdata(), strict=True))
+    assert [drawn[place] for place in range(4)] == [*by_sampler[["random", "ohem", "feature", "gradient"]]]
 
 
 def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
@@ -300,24 +310,18 @@ def test_every_split_has_its_own_point_and_nothing_printed_is_shown_beside_a_par
     assert legend(figure) == ["Scratch, ours", "CM-ACC, ours"] and set(names_beside(axes)) == {"none", "UCF101"}
 
 
-def heights(axes) -> list[float]:
-    """Of dashed lines across a group of bars."""
-    dashed = [collection for collection in axes.collections if collection.get_linestyle()[0][1]]
-    return sorted({start[1] for lines in dashed for start, _ in lines.get_segments()})
-
-
-def test_bars_are_shares_of_the_negatives_and_the_expectation_is_on_every_panel():
+def test_shares_of_the_negatives_stand_below_one_another_with_the_expectation_on_every_panel():
     table = diversity_table()
     figure = figures.category_diversity(table.sample(frac=1, random_state=0))
-    assert titles(figure) == ["negatives of video", "negatives of audio"]
-    for axes, modality in zip(figure.axes, ("video", "audio"), strict=True):
-        rows = table[table["target"] == modality].sort_values(["batch", "ours"])
-        bars = sorted(axes.patches, key=lambda bar: bar.get_x())
-        np.testing.assert_allclose([bar.get_height() for bar in bars], 100 * rows["ours"] / rows["batch"])
-        assert heights(axes) == pytest.approx([100 * 100 * (1 - 0.99**batch) / batch for batch in (128, 64, 32)])
-    expected = 101 * (1 - (1 - 1 / 101) ** 128)  # of UCF101: 72.0 % of its classes, 56.8 % of M
-    table = diversity_table(1, "paper", "ucf101").query("batch == 128").assign(expected=expected)
-    assert np.round(heights(figures.category_diversity(table).axes[0]), 1).tolist() == [56.8]
+    assert titles(figure) == ["negatives of video", "negatives of audio", *[""] * 4]
+    for axes, (batch, modality) in zip(figure.axes, itertools.product((32, 64, 128), ("video", "audio")), strict=True):
+        rows = table[(table["target"] == modality) & (table["batch"] == batch)].set_index("sampler").loc[[*COMPARED]]
+        ours, chance = axes.lines[0], next(line for line in axes.lines if line.get_linestyle() == "--")
+        drawn = dict(zip(ours.get_ydata(), ours.get_xdata(), strict=True))
+        np.testing.assert_allclose([drawn[place] for place in range(len(COMPARED))], 100 * rows["ours"] / batch)
+        assert chance.get_xdata()[0] == pytest.approx(100 * 100 * (1 - 0.99**batch) / batch)
+        assert axes.get_xlabel() == f"% of M = {batch}"
+    assert names_beside(figure.axes[0]) == [figures.SAMPLERS[name].label for name in COMPARED]
 
 
 # ---------------------------------------------------------------------------------------------- logs
@@ -337,6 +341,16 @@ def test_curves_are_means_over_seeds_beside_the_expectation_on_every_panel():
     assert labels == [f"distinct categories\nof M = {batch}" for batch in (32, 64, 128)]
 
 
+def test_curves_of_unequal_categories_have_panels_of_their_own():
+    equal, unequal = curves_log(2, batches=(64,)), curves_log(1, batches=(64,)).assign(frequency="zipf", expected=30.0)
+    figure = figures.category_curves(pd.concat([unequal, equal]))
+    dashed = [line.get_ydata()[0] for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
+    assert dashed == pytest.approx(2 * [equal["expected"].iloc[0]] + 2 * [30.0])
+    assert [axes.get_ylabel().split("\n")[1] for axes in figure.axes[::2]] == ["of M = 64 (balanced)",
+                                                                              "of M = 64 (zipf)"]
+    assert "mean \N{PLUS-MINUS SIGN} std of 1 to 2 seeds" in figure.get_suptitle()
+
+
 def test_a_single_report_is_marked():
     """A smoke run has no other."""
     for axes in figures.category_curves(curves_log(1).query("step == 5")).axes:
@@ -351,7 +365,7 @@ def test_choices_post_hoc_are_lines_over_steps_and_points_of_predicted_against_c
     log.loc[log["measure"] == "predicted", "value"] += 7
     log.loc[(log["measure"] == "categories") & (log["sampler"] != "random"), "value"] += 5
     figure = figures.post_hoc_diversity(log.sample(frac=1, random_state=0))
-    assert titles(figure) == ["balanced", "zipf", *[""] * 6] and len(legend(figure)) == 7
+    assert titles(figure) == ["balanced", "zipf", *[""] * 6] and len(legend(figure)) == 8
     for axes in figure.axes[:6]:
         lines = [line for line in axes.lines if line.get_linestyle() == "-"]
         assert [list(line.get_xdata()) for line in lines] == [[78, 156, 312, 624]] * 6
