@@ -589,6 +589,9 @@ def test_keys_as_old_as_their_pool_in_the_results_are_those_of_the_cells():
     targets = results[["synthetic_video", "synthetic_audio"]]
     expected = [number for target in targets for number in (targets[target].mean(), targets[target].std())]
     assert len(results) == 3 and list(told.groups()) == [f"{number:.1f}" for number in expected]
+    renewed = table("cross_modal_synthetic").query("approach == 'CM-ACC'").set_index("target").loc[[*targets]]
+    assert_told(r"against (\S+) \S (\S+) and (\S+) \S (\S+) where what was selected",
+                renewed[["ours", "std"]].to_numpy().ravel())
 
 
 NEGATIVES = {"random": "random", "OHEM": "ohem", "features": "feature", "gradients": "gradient"}
@@ -608,6 +611,8 @@ def test_categories_in_the_results_are_those_of_their_tables():
     assert_told(r"gain (\d) to (\d) % where categories are equally frequent, and (\d+) to (\d+) % where they are not",
                 [gain for seeds in (5, 3) for gain in (gains[seeds].min(), gains[seeds].max())])
     assert_told(r"gains of (\d+) to (\d+) %, not of a factor of two", [gains[5].min(), gains[3].max()])
+    clips = table("category_diversity_synthetic").query("sampler == 'random'")
+    assert_told(r"lies up to (\S+) categories above their line\.", [(clips["ours"] - clips["expected"]).max()])
     assert_told(r"uniform draws alone cover (\d+) % of 101 classes", [100 * (1 - (100 / 101) ** 128)])
 
 
@@ -712,6 +717,8 @@ def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
     told = re.search(rf"the same probe, has {mean} and {mean} %, one with labels {mean} and {mean}\.", RESULTS)
     assert [*told.groups()] == [f"{part[name].mean():.1f} \N{PLUS-MINUS SIGN} {part[name].std():.1f}"
                                 for part in bounds for name in ("linear", "linear_held_out")]
+    below = pd.concat([bounds[1][name].mean() - means[name].max() for name in ("linear", "linear_held_out")], axis=1)
+    assert numbers_of(r"seen, (\d+) and more below labels") == [int(below.min(axis=None))]
     many = cells.query("categories == 101 and iterations == 624 and method == 'cmacc' and frequency == 'balanced'")
     by_sampler = many.groupby("sampler")["linear_held_out"].agg(["mean", "std"])
     assert not many["augmented"].any() and (many["batch"] == 64).all()
@@ -818,13 +825,20 @@ def test_of_all_exchanges_of_two_cells_that_of_the_results_brings_the_print_clos
     assert numbers_of(r"of the (\d+) exchanges of two cells this one") == [len(distances)]
 
 
-def test_what_the_results_say_of_single_cells_of_the_column_is_what_they_measured():
+def test_what_the_results_say_of_single_cells_of_the_column_is_what_they_measured(column):
+    small = measured(dataset="ucf101 (subset)")[["ucf101", "trained_on"]]
+    assert_told(r"on (\d+) clips of UCF101 with sound, .* CM-ACC has (\S+) %, ", [small["trained_on"].item(),
+                                                                               small["ucf101"].item()])
+    assert numbers_of(r" %, (\d+) of (\d+) test clips")[0] / 34 == small["ucf101"].item() / 100
     trained = {"preset": "paper", "version": 3, "changes": "{}"}
     standardised = measured(objectives="AE+CD", **trained)["linear_standardised"]
     assert_told(r"AE\+CD's seeds have (\S+), (\S+) and (\S+) standardised", standardised)
     ours, random = (measured(objectives=name, **trained)["linear"] for name in ("AE", "random"))
     assert [(ours > random).sum(), (ours < random).sum()] == numbers_of(
         r"here (\w+) seed of three lies above random initialisation and (\w+) below")
+    changed = table("taxonomy_variants_ucla").query("objectives == 'CD' and departures == 'td_queue=frozen_noise'")
+    assert_told(r"recipe's CD has (\S+) here and (\S+) \S (\S+) above",
+                [changed["usual"].item(), *column.loc["CD", ["ours", "std"]]])
     denoising = table("taxonomy_variants_ucla").query("departures == 'ad_input=augmented'").iloc[0]
     assert_told(r"takes AD from (\S+) points below it to (\S+) above",
                 [denoising["published"] - denoising["usual"], denoising["ours"] - denoising["published"]])
