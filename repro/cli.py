@@ -9,7 +9,7 @@ import shutil
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -19,9 +19,6 @@ from repro.data import manifest, present
 from repro.data.disk import acquire
 from repro.recipe import choose, in_words, parse_number
 from repro.run.store import Store
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
@@ -311,7 +308,7 @@ def report(
     from repro.table import by_study
 
     runs, tables = manifest.runs_root(), (papers.titles(), papers.named())
-    found = runs / "notebooks", by_study(), *_judged()
+    found = runs / "notebooks", by_study(), *papers.judged()
     print(build(output or runs / "report", manifest.project_root(), *found, *tables))
 
 
@@ -329,20 +326,8 @@ def claims(
     """
     from repro.report.claims import lines
 
-    choose("paper", paper, ("all", *papers.titles()))
-    tables = _judged()
-    if paper != "all":
-        tables = [table[table["paper"] == paper] for table in tables]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print("\n".join(lines(*tables, width)))
-
-
-def _judged() -> "list[DataFrame]":
-    """The claims of all papers with their verdicts, and their discrepancies with what we measured."""
-    from repro.report.claims import judge, measured_discrepancies
-
-    evidence = papers.evidence()
-    return [judge(papers.claims(), evidence), measured_discrepancies(papers.discrepancies(), evidence)]
+    print("\n".join(lines(*papers.judged(paper=paper), width)))
 
 
 @app.command()

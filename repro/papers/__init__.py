@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.recipe import choose
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -120,24 +122,24 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
 def judged(
     dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all", paper: str = "all", verdict: str = "all",
     level: str = "all",
-) -> "DataFrame":
-    """The claims of all papers with their verdicts, see `repro.report.claims.judge`.
+) -> "tuple[DataFrame, DataFrame]":
+    """The claims with their verdicts and the discrepancies with what we measured, as `repro.report.claims` has them.
 
     Args:
         dataset, preset, seeds: which finished cells count, as for `evidence`, errors too.
-        paper, verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
+        paper: of both, "all" or a title such as "CM-ACC".
+        verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
+
+    Raises:
+        ValueError: if there is no such paper, naming those that there are.
     """
-    from repro.report.claims import chosen, judge
+    from repro.report.claims import chosen, judge, measured_discrepancies
 
-    table = judge(claims(), evidence(dataset, preset=preset, seeds=seeds))
-    return chosen(table, paper=paper, verdict=verdict, level=level)
-
-
-def measured(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "DataFrame":
-    """The discrepancies of all papers, see `repro.report.claims.measured_discrepancies`; cells as for `evidence`."""
-    from repro.report.claims import measured_discrepancies
-
-    return measured_discrepancies(discrepancies(), evidence(dataset, preset=preset, seeds=seeds))
+    choose("paper", paper, ("all", *titles()))
+    known = evidence(dataset, preset=preset, seeds=seeds)
+    tables = judge(claims(), known), measured_discrepancies(discrepancies(), known)
+    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")] for table in tables)
+    return chosen(sentences, verdict=verdict, level=level), contradictions
 
 
 def export_logs(finished: "DataFrame", store: "Store", folder: Path) -> list[Path]:

@@ -30,21 +30,19 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> DataFrame:
     ])
 
 
-def chosen(table: DataFrame, *, paper: str = "all", verdict: str = "all", level: str = "all") -> DataFrame:
-    """Claims of one paper, verdict and level of evidence.
+def chosen(table: DataFrame, *, verdict: str = "all", level: str = "all") -> DataFrame:
+    """Claims of one verdict and level of evidence.
 
     Args:
         table: of `judge`.
-        paper: "all", or as the table calls it, such as "CM-ACC".
         verdict: "all" or one of `verdicts.VERDICTS`.
         level: "all" or one of `verdicts.LEVELS`.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    allowed = {"paper": table["paper"].unique(), "verdict": VERDICTS, "level": LEVELS}
-    for column, value in {"paper": paper, "verdict": verdict, "level": level}.items():
-        if choose(column, value, ("all", *allowed[column])) != "all":
+    for column, value, allowed in (("verdict", verdict, VERDICTS), ("level", level, LEVELS)):
+        if choose(column, value, ("all", *allowed)) != "all":
             table = table[table[column] == value]
     return table.reset_index(drop=True)
 

@@ -416,22 +416,22 @@ def test_committed_discrepancies_hold_what_the_readme_says():
 
 def test_filters_and_their_errors(nothing):
     table = nothing.reset_index()
-    found = claims.chosen(table, paper="SCE", verdict="holds", level="printed numbers")
-    assert set(found["paper"]) == {"SCE"} and set(found["verdict"]) == {HOLDS} and len(found) > 3
+    found = claims.chosen(table, verdict="holds", level="printed numbers")
+    assert set(found["level"]) == {PRINTED} and set(found["verdict"]) == {HOLDS} and len(found) > 10
     for arguments, message in (
-        ({"paper": "JLC"}, "paper='JLC' is not one of: all, CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'"),
         ({"verdict": "true"}, "verdict='true' is not one of: all, holds"),
         ({"level": "paper"}, "level='paper' is not one of: all, closed form"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             claims.chosen(table, **arguments)
     for arguments, message in (
+        ({"paper": "JLC"}, "paper='JLC' is not one of: all, CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'"),
         ({"dataset": "none"}, "dataset='none' is not one of: all"),
         ({"preset": "fast"}, "preset='fast' is not one of: auto"),
         ({"seeds": "0;1"}, "seeds='0;1' should be a comma list"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
-            papers.evidence(**arguments)
+            papers.judged(**arguments)
 
 
 def test_counts_and_texts(committed):
