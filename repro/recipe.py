@@ -117,6 +117,11 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def of(*methods: str) -> Callable[[Any], bool]:
+    """Whether a recipe is of one of the methods."""
+    return lambda recipe: getattr(recipe, recipe.named_by) in methods
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
@@ -177,6 +182,21 @@ class Recipe:
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed; unknown fields raise as in `from_dict`."""
         return self.from_dict(self.to_dict() | changes)
+
+    @classmethod
+    def printed(cls, dataset: str, named: str, **changes: Any) -> Self:
+        """The printed and released values for a data set and for what is trained, such as a method.
+
+        Args:
+            dataset: as the field of that name.
+            named: what is trained, a value of the field `named_by`.
+            changes: replace fields.
+
+        Raises:
+            TypeError, ValueError: as for a recipe.
+        """
+        recipe = cls(**{"dataset": dataset, cls.named_by: named})
+        return recipe.replace(**{name: value for name, (value, _) in recipe.particular().items()} | changes)
 
     def unlike(self, other: "Recipe") -> dict[str, Any]:
         """The fields in which this recipe differs from another one of its class, with this one's values."""

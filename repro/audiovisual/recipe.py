@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
 from repro.audiovisual.decode import LARGEST_CROP
 from repro.data import manifest
-from repro.recipe import LARGEST, Recipe, Values, choose, distinct, parse_names, setting, swept
+from repro.recipe import LARGEST, Recipe, Values, distinct, of, parse_names, setting, swept
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -94,11 +94,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "any_length": {"normalised": False, "temperature": 0.7},
     "pooled_keys": {"renewed": False},
 }
-
-
-def of(*methods: str) -> Callable[[Any], bool]:
-    """Whether a recipe is of one of the methods."""
-    return lambda recipe: recipe.method in methods
 
 
 def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -226,12 +221,9 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
     Dictionary and pool follow the batch, 30 and 300 times as many, unless given; for other batches than 128 assumed.
     """
-    choose("dataset", dataset, DATA)
-    choose("method", method, METHODS)
-    values = {name: value for name, (value, _) in DATA[dataset].items()} | changes
-    if "batch" in values:
-        values = {"dictionary": 30 * values["batch"], "pool": 300 * values["batch"]} | values
-    return AudioVisualRecipe(dataset=dataset, method=method).replace(**values)
+    if "batch" in changes:
+        changes = {"dictionary": 30 * changes["batch"], "pool": 300 * changes["batch"]} | changes
+    return AudioVisualRecipe.printed(dataset, method, **changes)
 
 
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:

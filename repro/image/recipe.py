@@ -1,12 +1,11 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
-from repro.recipe import Recipe, Values, setting
+from repro.recipe import Recipe, Values, of, setting
 
 SEVERAL_KEYS = ("jcl", "vanilla")
 SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
@@ -102,11 +101,6 @@ def method_values(dataset: str, method: str) -> Values:
         keys = (5, "assumed, as JCL's ablation; 4 in its released script" if dataset == "imagenet" else JCL)
         values |= {"temperature": (0.2, JCL), "keys": keys, "strength": strength}
     return values
-
-
-def of(*methods: str) -> Callable[["ImageRecipe"], bool]:
-    """Whether a recipe is of one of the methods."""
-    return lambda recipe: recipe.method in methods
 
 
 def trains(recipe: "ImageRecipe") -> bool:
@@ -208,13 +202,12 @@ class ImageRecipe(Recipe):
 
 
 def paper(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
-    """The printed and released values for a data set and a method; `changes` replace fields.
+    """The recipe as printed and released, see `Recipe.printed`.
 
     Args:
         kind: the class of the recipe; that of another paper has methods and fields of its own.
     """
-    recipe = kind(dataset=dataset, method=method)
-    return recipe.replace(**{name: value for name, (value, _) in recipe.particular().items()} | changes)
+    return kind.printed(dataset, method, **changes)
 
 
 def quick(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:

@@ -206,10 +206,7 @@ def _ordered(name: str) -> str:
     return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *OBJECTIVES))
 
 
-def paper(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """The printed and released values for a data set; `changes` replace fields."""
-    own = {name: value for name, (value, _) in NTU.items()} if dataset == "ntu" else {}
-    return SkeletonRecipe(dataset=dataset, objectives=objectives).replace(**(own | changes))
+paper = SkeletonRecipe.printed
 
 
 def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
