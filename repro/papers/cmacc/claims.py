@@ -296,25 +296,19 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
     return predicates.differences("dictionary_size", sides, measures=READ, targets=True)(setting)
 
 
-def in_fullest_regime(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
-    """As `predicates.differences`; on grids of characters in the first regime in which most pairs have an error."""
+def in_regimes(table: str, sides: predicates.Sides, *, every: bool = False) -> Callable[[Setting], Estimates]:
+    """As `predicates.differences`; on grids of characters in one regime of the table, or in all.
+
+    Args:
+        every: in all regimes, instead of the first in which most pairs have an error.
+    """
 
     def compare(setting: Setting) -> Estimates:
         found = [_in_regime(table, sides, setting, regime) for regime in regimes(table, setting)]
+        if every:
+            return {name: estimate for estimates in found for name, estimate in estimates.items()}
         return max(found, key=lambda estimates: sum(one is not None and not math.isnan(one.error)
                                                     for one in estimates.values()))
-
-    return compare
-
-
-def in_every_regime(table: str, sides: predicates.Sides) -> Callable[[Setting], Estimates]:
-    """The same in all regimes of the table."""
-
-    def compare(setting: Setting) -> Estimates:
-        found: Estimates = {}
-        for regime in regimes(table, setting):
-            found |= _in_regime(table, sides, setting, regime)
-        return found
 
     return compare
 
@@ -345,13 +339,13 @@ def shrinking_gap_here(setting: Setting) -> Estimates:
 def _approaches(pairs: Pairs) -> Check:
     """The first approach of each pair minus the second, on every target."""
     sides = {name: ({"approach": first}, {"approach": second}) for name, (first, second) in pairs.items()}
-    return measured(("cross_modal",), in_fullest_regime("cross_modal", sides), verdicts.above)
+    return measured(("cross_modal",), in_regimes("cross_modal", sides), verdicts.above)
 
 
 def _fine_tuned(first: str, second: str) -> Check:
     """One sampler minus another, for every M and on every target."""
     sides = {f"M = {batch}": tuple({"sampler": name, "batch": batch} for name in (first, second)) for batch in BATCHES}
-    return measured(("ohem_vs_active",), in_every_regime("ohem_vs_active", sides), verdicts.above)
+    return measured(("ohem_vs_active",), in_regimes("ohem_vs_active", sides, every=True), verdicts.above)
 
 
 def more_categories(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
@@ -379,7 +373,7 @@ def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=verdicts.above)
     """One method at a number of characters minus another, or at another."""
     sides = {name: ({"method": METHODS[first], "characters": number}, {"method": METHODS[second], "characters": other})
              for name, (first, number, second, other) in pairs.items()}
-    compare = in_fullest_regime("mutual_information", sides)
+    compare = in_regimes("mutual_information", sides)
     return measured(("mutual_information",), compare, judge, datasets=("multiomniglot",))
 
 
