@@ -8,6 +8,7 @@ import torch
 
 from repro.audiovisual import synthetic
 from repro.audiovisual.clips import PARTS
+from repro.audiovisual.data import load
 from repro.data import manifest
 
 SMALL = {"pretrain": 300, "train": 200, "test": 100}
@@ -58,7 +59,7 @@ def test_what_is_made_is_kept_by_redundancy(tmp_path, monkeypatch):
         (0.5, 8), (0.25, 8), (0, 3), (0.0, 8), (0.25, 8), (0.5, 5))]
     assert digests == [*digests[:3], digests[2], digests[1], digests[0]] and len(set(digests)) == 3
     assert len(asked) == 3 * len(PARTS)
-    made = synthetic.load(0.25, 5)
+    made = load("synthetic", redundancy=0.25, window=5)
     assert made.name == "synthetic (redundancy 0.25)" and manifest.bundled(made.name) and made.window == 5
 
 
