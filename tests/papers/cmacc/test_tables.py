@@ -121,7 +121,8 @@ def test_usual_choices_fit_the_bundled_clips_and_some_dozens(
     any_data, monkeypatch, table, dataset, preset, size, expected
 ):
     """As many as of a sample of UCF101 have sound: a batch is left to select in every cell."""
-    monkeypatch.setattr(study, "data_of", lambda recipe: made_up(pretrain=size))
+    clips = made_up(pretrain=size)
+    monkeypatch.setattr(study, "data_of", lambda recipe: clips)
     monkeypatch.setattr(study, "members", lambda recipe, data: members(recipe.replace(size=8), data))
     recipes = recipes_of(table, dataset, preset=preset, **({"subset": True} if dataset == "ucf101" else {}))
     if table in ("ohem_vs_active", "category_diversity"):
