@@ -1,7 +1,8 @@
 """Notebooks as a reader runs them, and what they show.
 
 Processes of `nursery` run papermill and the cells. Their parent has imported what a kernel would import for longer than
-most short notebooks take. `kernel=True` starts a kernel all the same, as a reader's papermill does.
+most short notebooks take, and images are seen through a tiny trunk there. `kernel=True` starts a kernel all the same,
+as a reader's papermill does.
 """
 
 import atexit
@@ -65,9 +66,11 @@ def nursery():
 
 
 def warm_up():
-    """Import papermill and the package, and let papermill know of `run_cells`."""
+    """Import papermill and the package, let papermill know of `run_cells`, and give models of images a tiny trunk."""
     import papermill.cli  # noqa: F401
+    import pytest
     import torch._dynamo  # noqa: F401  an optimiser's first step does
+    from made_up_images import use_tiny_trunk
     from papermill.engines import Engine, papermill_engines
 
     for module in pkgutil.walk_packages(repro.__path__, "repro."):
@@ -76,6 +79,7 @@ def warm_up():
     papermill_engines.register("in_process", type("InProcess", (Engine,), {
         "execute_managed_notebook": staticmethod(lambda manager, *_, **__: run_cells(manager.nb.cells)),
     }))
+    use_tiny_trunk(pytest.MonkeyPatch())  # for as long as the process lives
 
 
 class Shell(InteractiveShell):
