@@ -181,7 +181,7 @@ def test_targets_that_cannot_be_are_refused(changes, message):
 # ---------------------------------------------------------------------------------------------- a cell
 
 
-@pytest.mark.parametrize(("method", "changes"), [("cmacc", {}), ("scratch", {}),
+@pytest.mark.parametrize(("method", "changes"), [("cmacc", {}), ("scratch", {}), ("supervised", {}),
                                                  ("cmacc", {"split": 0, "targets": "esc50,ucf101"})])
 def test_a_cell_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(store, tmp_path, method, changes):
     cell = small_cell(method, seed=9, **changes)

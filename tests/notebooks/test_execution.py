@@ -85,6 +85,10 @@ def test_printed_numbers_stand_in_tables_of_their_own(name, parameters, beginnin
     notebook = executed(name, tmp_path, **parameters, **SMOKE)
     assert [row[: len(beginning)] for row, beginning in zip(rows(notebook), beginnings, strict=True)] == beginnings
     assert len(runs(tmp_path)) == 2 and len(pictures(notebook)) == 1
+    measured = [value for path in runs(tmp_path) for name, value in json.loads(path.read_text()).items()
+                if name in ("synthetic_video", "synthetic_audio")]
+    shown = [text for row in rows(notebook) for text in row]
+    assert len(measured) == len(beginnings) and {f"{value:.2f}" for value in measured} <= {*shown}
     for table, number in zip(tables(notebook)[1:], printed_numbers, strict=True):
         assert number in table and "here:" not in table  # bundled data are not among the printed
 
