@@ -13,7 +13,7 @@ import pytest
 
 from tests.campaigns import fuzz, processes
 
-EACH = 7
+EACH = 3
 ROOT = fuzz.COMMITTED.parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as on Linux")
 
