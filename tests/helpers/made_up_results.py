@@ -128,11 +128,13 @@ def logs(true, folder, seeds=SEEDS):
         value = 0.5 + 0.2 * (model == "JCL") * true + 0.01 * draw.standard_normal()
         images.append({"model": model, "seed": seed, "similarity": value, "d": 512})
     DataFrame(images).assign(**label).to_csv(folder / "similarity_variance_images_part.csv", index=False)
-    for seed, sampler, batch, step in itertools.product(seeds, ("random", "gradient"), (32, 128), (10, 20, 300)):
+    for seed, sampler, frequency, batch, step in itertools.product(
+        seeds, ("random", "gradient"), ("balanced", "zipf"), (32, 128), (10, 20, 300)
+    ):
         more = {(True, True): 0.0, (True, False): 0.3, (False, True): 0.3, (False, False): 0.1}[true, step <= 20]
         share = 0.5 + more * (sampler == "gradient")
         curves.append({"step": step, "categories_video": batch * share + 0.1 * draw.standard_normal(), "batch": batch,
-                       "sampler": sampler, "seed": seed, "frequency": "balanced"})
+                       "sampler": sampler, "seed": seed, "frequency": frequency})
     DataFrame(curves).assign(**label).to_csv(folder / "category_curves_part.csv", index=False)
     chosen = []
     for seed, frequency, batch, (rank, sampler) in itertools.product(

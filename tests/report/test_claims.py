@@ -238,6 +238,17 @@ def test_a_choice_that_was_not_made_post_hoc_decides_nothing(tmp_path):
         assert row_of("C4", tmp_path)["verdict"] == verdict
 
 
+def test_diversity_that_grows_in_one_kind_of_pool_alone_does_not_grow(tmp_path):
+    logs(True, tmp_path)
+    path = tmp_path / "category_curves_part.csv"
+    whole = pd.read_csv(path)
+    assert row_of("C50", tmp_path)["verdict"] == HOLDS
+    late = whole["frequency"].eq("zipf") & whole["step"].eq(300)
+    whole.assign(categories_video=whole["categories_video"].where(~late, 0.0)).to_csv(path, index=False)
+    claim = row_of("C50", tmp_path)
+    assert claim["verdict"] == FAILS and "balanced, M = 32 +" in claim["evidence"]
+
+
 def test_one_approach_that_was_not_run_is_named(tmp_path):
     """The others of C45 are compared all the same."""
     accuracies = {"scratch": {}, "xmoco": {}, "cmacc": {"sampler": "gradient"}}

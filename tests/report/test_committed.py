@@ -316,6 +316,7 @@ def test_the_highest_printed_objectives_are_lower_here_by_what_the_results_say(c
 
 RULES = {  # as RESULTS.md calls them
     "epoch 150, the recipe": "epoch 150",
+    "best epoch on the test split": "best epoch on the test split",
     "as released": "best checkpoint by 1-NN, best epoch of its probe, as released",
 }
 
@@ -343,15 +344,23 @@ def test_the_rules_nearest_to_the_printed_column_are_those_of_their_table():
                  fullest["apart"].max()])
     assert nearest["spearman"].max() < last["spearman"].min()  # "whose order is worse"
     shown = rules.set_index(["exchanged", "rule"])
-    told = told_table("rule", "objectives", *measures, *(f"exchanged: {name}" for name in measures[:1]), *measures[1:])
+    told = told_table("rule", "objectives", *measures, *(f"exchanged: {name}" for name in measures))
     for name, objectives, *found in told:
         rows = [shown.loc[exchanged, RULES.get(name, name)] for exchanged in (0, 1)]
         expected = [text for row in rows for text in (
             interval(row, "rmse", 1), interval(row, "spearman", 2), str(row["apart"]))]
         assert [int(objectives), *found] == [rows[0]["objectives"], *expected]
-    assert {"epoch 30", "epoch 90", *RULES} <= {name for name, *_ in told}
-    assert fullest["spearman"].max() < 0.8 <= fullest["spearman_high"].max()
-    assert "none reaches 0.8, though the intervals do" in RESULTS
+    assert [name for name, *_ in told] == [
+        "epoch 30", "epoch 50", "epoch 90", *RULES, "weights of November 2020", "squared differences, weight 0.004"]
+    epochs = fullest[fullest["rule"].str.startswith("epoch")].set_index(["exchanged", "rule"])
+    for exchanged in (0, 1):
+        by_order = epochs.loc[exchanged, "spearman"].sort_values(ascending=False)
+        assert epochs.loc[exchanged, "rmse"].idxmin() == "epoch 90"
+        assert {"epoch 30", "epoch 50"} <= {*by_order.index[:3]} and by_order.index[0] == "epoch 30"
+    reach = fullest[fullest["spearman_high"] >= 0.8]
+    assert fullest["spearman"].max() < 0.8
+    assert [*zip(reach["rule"], reach["exchanged"], strict=True)] == [("epoch 30", 0), ("epoch 30", 1), ("epoch 50", 1)]
+    assert "three of the 34 intervals do, of epoch 30 both ways and of epoch 50 exchanged," in RESULTS
     squared = {f"squared differences, weight {weight}" for weight in ("0.004", "0.0004")}
     assert set(rules[rules["objectives"] < 15]["rule"]) == {"weights of November 2020"} | squared
     departing = table("taxonomy_variants_ucla").set_index("departures").filter(regex="ad_weight", axis=0)
@@ -377,9 +386,10 @@ def test_the_precision_of_the_column_is_that_which_the_results_name():
         ["{}", '{"precision": "float32"}'])].pivot(index=["objectives", "seed"], columns="precision", values="linear")
     assert set(asked) == {"CE", "AE+CE+AD"} and len(both) == 6
     apart = both["bfloat16"] - both["float32"]
-    means, single = numbers_of(r"within (\S+) points of each other in the mean, a single seed within (\S+)\.\n")
-    assert apart.groupby("objectives").mean().abs().max() < means and apart.abs().max() < single
-    assert numbers_of(r"which alone can move a seed by (\S+)\.") == [single]
+    means, single = numbers_of(r"within (\S+) points of each other in the mean, and single seeds within (\S+)\.\n")
+    largest = apart.groupby("objectives").mean().abs().max(), apart.abs().max()
+    assert all(0 <= told - value < 0.1 for told, value in zip((means, single), largest, strict=True))
+    assert_told(r"which alone moved a seed by (\S+) \(CE, version 2\)\.", [apart["CE"].abs().max()])
 
 
 def test_what_the_results_say_of_the_exchanged_cells_is_what_was_measured(column, curves):
@@ -396,10 +406,10 @@ def test_what_the_results_say_of_the_exchanged_cells_is_what_was_measured(column
            if all(abs(runs.mean() - number) <= 2 * runs.std() * (1 + 1 / len(runs)) ** 0.5
                   for name, number in numbers.items() for runs in [curves.loc[name].xs(epoch, level="epoch").dropna()])]
     assert met == numbers_of(r"and 76\.8, at epochs (\d+) and (\d+);") and curves.loc["AE+AD+CD"].min() > 65
-    least, most = numbers_of(r"because seeds scatter by (\w+) to (\w+) points there, as")
+    least, most = numbers_of(r"because their seeds have deviations of (\w+) to (\w+) points there")
     spreads = [curves.loc[name].xs(epoch, level="epoch").std() for name in ("CD", "AE+CD") for epoch in met]
     assert [least, most] == pytest.approx([min(spreads), max(spreads)], abs=0.501)
-    assert_told(r"as at epoch 40 CD has (\S+) and AE\+CD (\S+)\. For",
+    assert_told(r"for at epoch 40 their means are (\S+) and (\S+)\. For",
                 [curves.loc[name].xs(40, level="epoch").mean() for name in ("CD", "AE+CD")])
     ahead, least, most = numbers_of(
         r"ahead with every seed, by (\d+) points in the mean\), the three printed columns of NTU RGB\+D \(ahead by "
@@ -636,9 +646,10 @@ def test_what_the_results_say_of_categories_by_seed_was_counted():
     assert balanced[1].mean() == pytest.approx(balanced[0].mean(), abs=0.01)
     assert_told(
         r"they cover fewer \((\S+), standard error (\S+), with every seed\), in Zipf's (\S+) \((\S+)\) more on "
-        r"pictures and (\S+) \((\S+)\) on the other side",
+        r"first grids and (\S+) \((\S+)\) on the other side",
         [-balanced[0].mean(), balanced[0].sem(), pictures.mean(), pictures.sem(), sound.mean(), sound.sem()])
-    late = table("category_curves_multiomniglot").query("step > 524").groupby("sampler")["categories_video"].mean()
+    late = table("category_curves_multiomniglot").query("step > 524 and frequency == 'balanced'")
+    late = late.groupby("sampler")["categories_video"].mean()
     assert numbers_of(r"last hundred steps they cover (\S+) and (\S+), and OHEM (\S+)\.") == pytest.approx(
         [*late[["feature", "gradient", "ohem"]]], abs=0.0501)
 
@@ -686,7 +697,10 @@ READ = ("characters", "unseen")  # targets of grids: new pairs, and drawings nev
 def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
     suffix = "multiomniglot_3characters_2000distinct_zipf_redrawn_augmented"
     names = {"1,024": f"ohem_vs_active_{suffix}", "256": f"ohem_vs_active_{suffix}_256dictionary"}
-    for dictionary, negatives, seen, unseen in told_table("dictionary", "negatives", "new pairs", "never seen"):
+    told = told_table("dictionary", "negatives", "new pairs", "never seen")
+    assert [(dictionary, NEGATIVES[negatives]) for dictionary, negatives, *_ in told] == [
+        *itertools.product(names, NEGATIVES.values())]
+    for dictionary, negatives, seen, unseen in told:
         rows = table(names[dictionary]).set_index(["sampler", "target"]).loc[NEGATIVES[negatives]]
         assert (rows["n_seeds"] == 3).all() and [seen, unseen] == [spread(rows.loc[target]) for target in READ]
     cells = characters()

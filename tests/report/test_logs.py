@@ -206,11 +206,11 @@ def test_export_of_categories_along_training(store, tmp_path):
     diverse(store, "ohem", 32, preset="smoke", iterations=2)
     path, = exported(store, tmp_path / "figures")
     assert path.name == "category_curves_synthetic.csv"
-    assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,balanced,gradient,32,25.5,")
+    assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,as they come,gradient,32,25.5,")
     found = logs.read(path, papers.logs()["category_curves"])
     assert list(found.columns) == ["step", "categories_video", "categories_audio", "frequency", "sampler", "batch",
                                    "expected", "key", "seed", "dataset", "preset"]
-    assert set(found.pop("frequency")) == {"balanced"}
+    assert set(found.pop("frequency")) == {"as they come"}
     assert found.to_numpy().tolist() == [
         [5, 29.0, 28.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],
         [10, 31.0, 30.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],

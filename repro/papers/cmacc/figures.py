@@ -18,10 +18,11 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
-from repro.audiovisual import CHARACTERS, MODALITIES, synthetic
+from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, synthetic
 from repro.data import manifest
+from repro.papers.cmacc.logs import UNNAMED
 from repro.papers.cmacc.tables import COMPARISONS, NAMES, NOWHERE, merged, pretrained_on
 from repro.report import style
 from repro.report.printed import printed
@@ -58,7 +59,7 @@ JUDGED = {target: f"fine-tuned on {name}" for target, name in {
 JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
 OPEN = {"markerfacecolor": "white"}
 NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
-APART = 1.03     # factor between the places of two lines on a logarithmic axis, so that no error bar hides another
+APART = 0.02     # of an axis, between the places of two lines: no error bar hides another
 BAR_ENDS = {"ecolor": style.INK, "elinewidth": 0.8}
 EXPECTED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws, closed form")
 RANKED = {"highest": style.BLUE, "lowest": style.VERMILLION}
@@ -77,20 +78,22 @@ def cross_modal(table: DataFrame) -> Figure:
 
     Source: Tables 1 and 2.
     """
-    return _beside_print(table, "approach", {name: name for name in dict.fromkeys(table["approach"])})
+    return style.settled(_beside_print(table, "approach", {name: name for name in dict.fromkeys(table["approach"])}))
 
 
 @style.styled()
 def ohem_vs_active(table: DataFrame) -> Figure:
     """Accuracy by how the M negatives of a step are selected: at random, the keys that are least confident which query
-    they resemble (OHEM as printed), or actively; against M where there are several. Of grids of characters, of linear
-    probes.
+    they resemble (OHEM as printed), or actively; against M where there are several. On grids of characters it is that
+    of linear probes.
 
     Source: Table 3.
     """
-    if table["batch"].nunique() == 1:
-        return _beside_print(table, "sampler", SAMPLER_NAMES, f"M = {table['batch'].iloc[0]}")
-    return style.settled(_accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS))
+    if table["batch"].nunique() != 1:
+        return style.settled(_accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS))
+    figure = _beside_print(table, "sampler", SAMPLER_NAMES)
+    figure.suptitle(f"{figure.get_suptitle()}\nM = {table['batch'].iloc[0]} negatives selected in a step")
+    return style.settled(figure)
 
 
 @style.styled()
@@ -126,8 +129,8 @@ def nats(dataset: str, characters: int) -> float:
     return float(printed("spatial_multiomniglot_mi").set_index("n_characters").loc[characters, "MI_nats"])
 
 
-def _beside_print(table: DataFrame, name: str, called: Mapping[str, str], title: str = "") -> Figure:
-    """A panel for each target, accuracy across, a line for each value of `name`."""
+def _beside_print(table: DataFrame, name: str, called: Mapping[str, str]) -> Figure:
+    """A panel for each target, accuracy across, a line for each value of `name`; it is not laid out yet."""
     values = style.in_order(table[name], called)
     figure, panels = _panel_each(table, 0.55 + 0.16 * len(values), grid="x")
     for axes, _, rows in panels:
@@ -135,35 +138,43 @@ def _beside_print(table: DataFrame, name: str, called: Mapping[str, str], title:
         style.draw_ours(axes, places, rows, style.OURS, down=True)
         style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
         style.names_down(axes, [called[value] for value in values])
-        axes.set_ylabel(title)
         _accuracy_across(axes)
-    style.legend_below(figure, figure.axes[0].get_legend_handles_labels()[0], 2)
-    return style.settled(figure)
+    keys = figure.axes[0].get_legend_handles_labels()[0]
+    style.legend_below(figure, keys if len(keys) > 1 else [], 2)
+    return figure
 
 
 def _accuracies(
-    table: DataFrame, across: str, title: str, name: str, looks: Mapping[str, style.Look], scale: str = "log"
+    table: DataFrame, across: str, label: str, name: str, looks: Mapping[str, style.Look], scale: str = "log"
 ) -> Figure:
-    """A panel for each target, accuracy against a column, a line for each value of `name`; not laid out yet."""
+    """A panel for each target, accuracy against a column, which `label` names, on an axis that is "log" or "linear"; a
+    line for each value of `name`. It is not laid out yet.
+    """
     table, values = table.sort_values(across), sorted(set(table[across]))
     figure, panels = _panel_each(table, 1.3, grid="y", sharex=True)
     for axes, _, target_rows in panels:
         lines = style.lines_of(target_rows, name, looks)
         for number, (value, rows) in enumerate(lines):
-            beside = number - (len(lines) - 1) / 2
-            places = rows[across] * APART ** beside if scale == "log" else rows[across] + 0.1 * beside
+            places = _beside(rows[across], values, APART * (number - (len(lines) - 1) / 2), scale)
             style.draw_ours(axes, places, rows, looks[value], "-")
             style.draw_published(axes, places, rows["published"], looks[value].called(", printed"), "--")
         axes.set(xscale=scale, ylabel="accuracy (%)")
         axes.margins(y=0.1)
         axes.set_xticks(values, labels=[f"{value:,}" for value in values])
         axes.minorticks_off()
-    axes.set_xlabel(title)
+    axes.set_xlabel(label)
     keys = style.keys_of(looks, table[name])
     if style.comparable(table).notna().any():
         keys.append(Line2D([], [], color=style.GREY, marker="o", linestyle="--", label="printed", **OPEN))
     style.legend_below(figure, keys, 2)
     return figure
+
+
+def _beside(places: Series, values: Sequence[float], share: float, scale: str) -> Series:
+    """Places on an axis of these sorted values, moved by a share of its length; of a single value it has one unit."""
+    if scale == "log":
+        return places * max(values[-1] / values[0], 2) ** share
+    return places + max(values[-1] - values[0], 1) * share
 
 
 def _panel_each(
@@ -239,17 +250,17 @@ def category_diversity(table: DataFrame) -> Figure:
     modalities across. Source: Fig. 4, where it is called the probability of a unique negative.
     """
     shares = table.assign(**{name: 100 * table[name] / table["batch"] for name in ("ours", "std", "expected")})
-    title, samplers = f"{style.heading(table)}\ndistinct categories", style.in_order(table["sampler"], SAMPLERS)
+    title, samplers = style.heading(table), style.in_order(table["sampler"], SAMPLERS)
     batches, modalities = sorted(set(table["batch"])), style.in_order(table["target"], MODALITIES)
-    height = 0.9 + len(batches) * (0.5 + 0.16 * len(samplers))
+    height = 0.9 + len(batches) * (0.6 + 0.16 * len(samplers))
     figure, stack = style.panels(title, height, len(batches), len(modalities), grid="x", sharex="row", sharey=True)
     for axes, (batch, modality) in zip(stack, itertools.product(batches, modalities), strict=True):
         rows = shares[(shares["target"] == modality) & (shares["batch"] == batch)]
         style.draw_ours(axes, rows["sampler"].map(samplers.index), rows, style.OURS, down=True)
-        axes.axvline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
+        axes.axvline(style.only(rows, "expected"), color=style.INK, linestyle="--", linewidth=0.8)
         style.names_down(axes, [SAMPLER_NAMES[name] for name in samplers])
         axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
-        axes.set_xlabel(f"% of M = {batch}")
+        axes.set_xlabel(f"categories,\n% of M = {batch}")
         axes.margins(x=0.1)
     style.legend_below(figure, [figure.axes[0].get_legend_handles_labels()[0][0], EXPECTED], 2)
     return style.settled(figure)
@@ -263,29 +274,30 @@ def _side(modality: str, rows: DataFrame) -> str:
 
 @style.styled()
 def category_curves(log: DataFrame) -> Figure:
-    """Distinct categories among the M negatives selected in a step, along training; dashed, the closed-form expectation
-    of M uniform draws (up to version 4 of the training with replacement).
+    """Distinct categories among the M negatives selected in a step, along training: means over seeds, with a band of
+    one standard deviation; dashed, the closed-form expectation of M uniform draws (up to version 4 of the training with
+    replacement).
 
-    Takes what `logs.category_curves` returns; M and how frequent categories are downwards, modalities across, means
-    over seeds with a band of one standard deviation. Source: Fig. 2.
+    Takes what `logs.category_curves` returns; M and how frequent categories are downwards, modalities across. Source:
+    Fig. 2.
     """
     counts = log.groupby("frequency")["seed"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
     seeds = "1 seed" if counts.max() == 1 else f"mean {style.PLUS_MINUS} std of {fewest}{counts.max()} seeds"
     samplers = [name for name, _ in style.lines_of(log, "sampler", SAMPLERS)]
-    pools = {pool: rows for pool, rows in log.groupby(["frequency", "batch"])}
+    pools = [*log.groupby(["frequency", "batch"])]
     single = log["step"].nunique() == 1  # a line through one report would not be seen
-    figure, stack = style.panels(style.heading(log, seeds), 1.0 + 1.25 * len(pools), len(pools), len(MODALITIES),
+    figure, stack = style.panels(style.heading(log, seeds), 1.0 + 1.4 * len(pools), len(pools), len(MODALITIES),
                                  grid="y", sharex=True, sharey="row")
-    for axes, (pool, modality) in zip(stack, itertools.product(pools, MODALITIES), strict=True):
-        rows, (frequency, batch) = pools[pool], pool
+    for axes, (((frequency, batch), rows), modality) in zip(stack, itertools.product(pools, MODALITIES), strict=True):
         seaborn.lineplot(rows, x="step", y=f"categories_{modality}", hue="sampler", hue_order=samplers, errorbar="sd",
                          palette=[SAMPLERS[name].colour for name in samplers], legend=False, linewidth=0.8, ax=axes,
                          marker="o" if single else "", markeredgewidth=0, err_kws={"linewidth": 0})
         axes.axhline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
-        kind = f" ({frequency})" if len(counts) > 1 else ""
+        kind = "" if len(counts) == 1 and frequency in (FREQUENCIES[0], UNNAMED) else f" ({frequency})"
         axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}{kind}")
-        axes.set_title(_side(modality, log) if pool == next(iter(pools)) else "", loc="left")
+        axes.set_title(_side(modality, log) if rows is pools[0][1] else "", loc="left")
+        axes.locator_params(axis="y", nbins=6)
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
     style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, marked=False), EXPECTED], 2)

@@ -14,7 +14,7 @@ import torch
 from pandas import DataFrame
 from torch import Tensor
 
-from repro.audiovisual import FREQUENCIES, MODALITIES, augment
+from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
@@ -38,6 +38,7 @@ POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches
 POST_HOC = {"random": (1.0,), "ohem": (1.0,), "feature": (1.0,), "gradient": (1.0, 0.3, 0.07)}  # with their posteriors
 REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
+UNNAMED = "as they come"  # how frequent the categories of clips are
 CURVES = ("step", "categories_video", "categories_audio")
 
 
@@ -46,9 +47,9 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 
     Returns:
         One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
-        selected in a step, mean over the steps since the last report), frequency (of grids), sampler, batch (M),
-        expected (categories of M uniform draws), and of the cell key, seed, dataset and preset; `departures` where
-        there are any.
+        selected in a step, mean over the steps since the last report), frequency (how frequent the categories of
+        grids are; `UNNAMED` of clips), sampler, batch (M), expected (categories of M uniform draws), and of the cell
+        key, seed, dataset and preset; `departures` where there are any.
 
     Source: CM-ACC, Fig. 2.
     """
@@ -62,8 +63,9 @@ def category_curves(cells: list[Cell]) -> DataFrame:
 def _curves(store: Store, cells: DataFrame) -> DataFrame:
     parts = []
     for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
-        own = {name: cell[name] for name in ("frequency", "sampler", "batch", "expected")}
-        counts = named(lines_of(path, CURVES).assign(**own), cell)
+        own = {name: cell[name] for name in ("sampler", "batch", "expected")}
+        frequency = cell["frequency"] if manifest.plain(cell["dataset"]) in CHARACTERS else UNNAMED
+        counts = named(lines_of(path, CURVES).assign(frequency=frequency, **own), cell)
         away = {**_apart_from_frequency(cell["setting"]), **cell["departures"]}
         parts.append(counts.assign(departures=in_words(away)))
     log = together(parts)

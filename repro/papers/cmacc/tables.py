@@ -16,7 +16,8 @@ from repro.recipe import choose
 from repro.report.printed import printed
 from repro.table import AS_PRESET, Fields, Table, by_preset
 
-PROBED = {"characters": "linear", "unseen": "linear_held_out"}  # targets of grids of characters, read by linear probes
+ON_GRIDS = "characters"  # the target of recipes of grids of characters, which linear probes read
+PROBED = {ON_GRIDS: "linear", "unseen": "linear_held_out"}  # targets of their tables, with what probes measure
 FEATURES = "CM-ACC, feature embedding"  # of Table 2; the other approaches are Table 1's
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
@@ -81,7 +82,7 @@ def by_target(cells: DataFrame) -> DataFrame:
     Cells that differ in the list of their targets alone fine-tune the same encoder: they count once.
     """
     encoders = [str({**changes, "targets": ""}) for changes in cells["changes"]]
-    targets = [[*PROBED] if asked in PROBED else [*filter(None, asked.split(","))] for asked in cells["targets"]]
+    targets = [[*PROBED] if asked == ON_GRIDS else [*filter(None, asked.split(","))] for asked in cells["targets"]]
     rows = cells.assign(target=targets, encoder=encoders).explode("target", ignore_index=True).dropna(subset="target")
     rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
     rows = rows.drop_duplicates(["method", "version", "seed", "target", "encoder"]).astype({"trained_on": int})

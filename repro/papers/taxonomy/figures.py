@@ -164,8 +164,8 @@ def encoder_collapse(table: DataFrame) -> Figure:
 @style.styled()
 def along_training(log: DataFrame) -> Figure:
     """Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one standard
-    deviation; that of the best of the probe's epochs on the test split, which the released code reports; and the
-    printed value.
+    deviation; the mean accuracy of the best of the probe's epochs on the test split, which the released code reports;
+    and the printed value.
 
     Args:
         log: one row per cell, epoch and measure: objectives, entry, seed, epoch (from 1), measure ("linear", and

@@ -175,7 +175,7 @@ def names_beside(axes):
 
 
 def legend(figure) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+    return [text.get_text() for shown in figure.legends for text in shown.get_texts()]
 
 
 # ---------------------------------------------------------------------------------------------- all figures
@@ -320,7 +320,7 @@ def test_shares_of_the_negatives_stand_below_one_another_with_the_expectation_on
         drawn = dict(zip(ours.get_ydata(), ours.get_xdata(), strict=True))
         np.testing.assert_allclose([drawn[place] for place in range(len(COMPARED))], 100 * rows["ours"] / batch)
         assert chance.get_xdata()[0] == pytest.approx(100 * 100 * (1 - 0.99**batch) / batch)
-        assert axes.get_xlabel() == f"% of M = {batch}"
+        assert axes.get_xlabel() == f"categories,\n% of M = {batch}"
     assert names_beside(figure.axes[0]) == [figures.SAMPLERS[name].label for name in COMPARED]
 
 
@@ -337,18 +337,29 @@ def test_curves_are_means_over_seeds_beside_the_expectation_on_every_panel():
         curve, means = axes.lines[1], log.query("batch == @batch and sampler == 'ohem'").groupby("step")[column].mean()
         np.testing.assert_array_equal(curve.get_xdata(), range(5, 301, 5))
         np.testing.assert_allclose(curve.get_ydata(), means)
+        deviations = log.query("batch == @batch and sampler == 'ohem'").groupby("step")[column].std()
+        bands = axes.collections
+        assert len(bands) == len(COMPARED)
+        edges = bands[COMPARED.index("ohem")].get_paths()[0].vertices
+        np.testing.assert_allclose(np.ptp(edges[np.isclose(edges[:, 0], 155), 1]), 2 * deviations[155])
     labels = [axes.get_ylabel() for axes in figure.axes[::2]]
     assert labels == [f"distinct categories\nof M = {batch}" for batch in (32, 64, 128)]
 
 
 def test_curves_of_unequal_categories_have_panels_of_their_own():
     equal, unequal = curves_log(2, batches=(64,)), curves_log(1, batches=(64,)).assign(frequency="zipf", expected=30.0)
+    unequal["categories_video"] -= 20
     figure = figures.category_curves(pd.concat([unequal, equal]))
     dashed = [line.get_ydata()[0] for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
     assert dashed == pytest.approx(2 * [equal["expected"].iloc[0]] + 2 * [30.0])
     assert [axes.get_ylabel().split("\n")[1] for axes in figure.axes[::2]] == ["of M = 64 (balanced)",
                                                                               "of M = 64 (zipf)"]
     assert "mean \N{PLUS-MINUS SIGN} std of 1 to 2 seeds" in figure.get_suptitle()
+    for axes, log in zip(figure.axes[::2], (equal, unequal), strict=True):
+        means = log.query("sampler == 'random'").groupby("step")["categories_video"].mean()
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), means)
+    alone = figures.category_curves(unequal).axes[0]
+    assert alone.get_ylabel().endswith("(zipf)")
 
 
 def test_a_single_report_is_marked():

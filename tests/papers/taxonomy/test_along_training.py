@@ -78,7 +78,7 @@ def test_the_figure_has_a_panel_for_every_entry_and_no_empty_one(store, names):
     for axes in panels:
         last, best, printed = axes.lines
         assert list(last.get_xdata()) == [1, 4] and list(last.get_ydata()) == [51.67, 56.67]
-        assert list(best.get_ydata()) == [65.0, 80.0]
+        assert list(best.get_ydata()) == [65.0, 80.0] and len(axes.collections) == 1  # the band of the last epoch
         assert axes.get_title("left") != "CE" or set(printed.get_ydata()) == {83.73}  # typed from the paper's Table 1
 
 
