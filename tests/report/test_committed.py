@@ -848,6 +848,25 @@ def test_what_is_left_costs_what_such_cells_took():
         [60 * images.min(), 60 * images.max()], abs=0.501)
 
 
+def test_costs_told_of_trainings_on_real_data_are_those_of_their_cells():
+    exported = read_cells(FIGURES / "cells.csv")
+    fields, hours = exported["recipe"].map(json.loads).str, exported["cost"].map(json.loads).str["seconds"] / 3600
+    grids = exported["dataset"].eq("multiomniglot") & exported["version"].eq(5)
+    augmented = grids & fields["augmented"].eq(True) & fields["distinct"].ne(2000)
+    column = exported["dataset"].eq("ucla") & exported["version"].eq(3) & fields["layers"].eq(1)
+    usual = exported["changes"].eq("{}")
+    parts = [
+        grids & fields["categories"].eq(101) & fields["method"].eq("cmacc"), grids & fields["distinct"].eq(2000),
+        augmented & fields["pairs"].eq(10_000), augmented & fields["pairs"].eq(50_000) & fields["iterations"].eq(624),
+        augmented & fields["iterations"].eq(1250), column & usual & fields["objectives"].ne("random"), column & ~usual,
+    ]
+    costs, told = (ROOT / "docs/costs.md").read_text(encoding="utf-8"), []
+    for line in (line for line in costs.splitlines() if line.endswith("h of one core | |") and ";" in line):
+        _, counts, _, taken, _ = cells(line)
+        told += zip(counts.split("; "), taken.removesuffix(" h of one core").split("; "), strict=True)
+    assert told == [(str(part.sum()), f"{hours[part].sum():.1f}") for part in parts]
+
+
 def test_of_all_exchanges_of_two_cells_that_of_the_results_brings_the_print_closest(column):
     distances = {}
     for first, second in itertools.combinations(column.index, 2):
