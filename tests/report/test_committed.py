@@ -501,8 +501,10 @@ def test_image_accuracies_in_the_results_are_those_of_their_tables():
         known |= {f"{named(row.method)}, {row.temperature:g} and {row.key_temperature:g}": row
                   for row in pd.read_csv(path).itertuples()}
     for path in FIGURES.glob("positive_keys_cifar10_*.csv"):
-        swept = pd.read_csv(path).query("varied == 'keys'")
-        known |= {f"JCL, {row.keys} key{'s' * (row.keys > 1)}": row for row in swept.itertuples()}
+        swept = pd.read_csv(path)
+        known |= {f"JCL, {row.keys} key{'s' * (row.keys > 1)}": row
+                  for row in swept.query("varied == 'keys'").itertuples()}
+        known |= {f"JCL, lambda = {row.strength:g}": row for row in swept.query("varied == 'strength'").itertuples()}
     told = dict(told_table("method", "linear", under="## Images"))
     assert len(told) >= 5 and set(told) <= set(known), f"RESULTS.md names one of {', '.join(known)}"
     for name, text in told.items():
@@ -945,6 +947,10 @@ def test_what_the_results_say_of_numbers_of_keys_was_measured():
     assert one.loc[0, "linear"] == usual.loc[0, "linear"] and one.loc[0, "knn1"] == usual.loc[0, "knn1"]
     more = measured(**images, method="jcl", changes="{}")["linear"] - usual["linear"]
     assert_told(r"five keys are (\S+) to (\S+) points above one", [more.min(), more.max()])
+    by_strength = {value: measured(**images, method="jcl", keys=5, strength=value)["linear"] for value in (0, 4, 10)}
+    assert by_strength[4].idxmin() == 0 and len(by_strength[4]) == 3
+    assert_told(r"lambda of 0 and of 10 end (\S+) and (\S+) points above lambda = 4 of the same seed",
+                [by_strength[value][0] - by_strength[4][0] for value in (0, 10)])
     sampled = table("sampled_keys_cifar10_cifar10_lossless_subset_npz").set_index("keys")
     closed = sampled["closed_form"].iloc[0]
     assert_told(
