@@ -210,7 +210,7 @@ def data_prepare(
         return
     from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 
-    shared |= {"size": parse_number("size", size, least=8)} if size else {}
+    shared |= {"size": parse_number("size", size)} if size else {}
     print("\n".join(prepare.describe(prepare.prepare(name, **shared))))
 
 
@@ -288,10 +288,11 @@ def figures() -> None:
     from repro.run.export import everything, finished_cells
 
     folder, store = manifest.project_root() / "figures", Store()
-    finished = finished_cells(store)
-    written = papers.export_logs(finished, store, folder)
-    for path in [*written, *papers.redraw(everything(finished), folder)]:
-        print(path)
+    with acquire(manifest.project_root() / ".lock", -1):  # as `results export`, which writes the same logs
+        finished = finished_cells(store)
+        written = papers.export_logs(finished, store, folder)
+        for path in [*written, *papers.redraw(everything(finished), folder)]:
+            print(path)
 
 
 @app.command()

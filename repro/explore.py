@@ -337,8 +337,9 @@ def _log(folder: Path | None, name: str) -> DataFrame:
     if path is None or not path.exists():
         return DataFrame()
     with path.open() as lines:
-        columns = [column for column in parse_json(next(lines)) if column not in ("of", "seconds")]
-    return lines_of(path, columns)
+        line = next(lines, None)  # none before the first report
+    columns = [column for column in parse_json(line) if column not in ("of", "seconds")] if line else []
+    return lines_of(path, columns) if columns else DataFrame()
 
 
 def _image() -> widgets.Image:

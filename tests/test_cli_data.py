@@ -51,7 +51,7 @@ def test_bundled_data_need_no_download(repro, tmp_path, name):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["ucf101", "--pipeline", "authors"], "ucf101 has no option --pipeline; its options are --size"),
     (["ntu", "--size", "128"], "ntu has no option --size; its options are --pipeline"),
-    (["ucf101", "--size", "4"], "size='4' should be a whole number of at least 8"),
+    (["ucf101", "--size", "4"], "size=4 should be a height of pictures from 8 to 512 pixels"),
     (["ucf1O1"], "did you mean 'ucf101'"), (["cifar10"], "cifar10 needs no command: it is prepared when it is loaded"),
     (["hmdb51"], "hmdb51"),
 ])

@@ -166,6 +166,11 @@ def test_curves_along_training_of_any_cell(settings, explorer, monkeypatch):
     assert changed(view, lambda: setattr(view.right, "value", view.left.value))
 
 
+def test_a_training_without_a_report_yet_has_no_curves(tmp_path):
+    (tmp_path / "progress.jsonl").touch()
+    assert explore._log(tmp_path, "progress.jsonl").empty and explore._log(None, "progress.jsonl").empty
+
+
 def test_the_target_is_that_of_two_views_of_the_sequence(explorer, monkeypatch):
     tables = []
     draw = explore.target_distributions.target_distributions

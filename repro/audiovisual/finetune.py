@@ -17,6 +17,20 @@ from repro.run.learner import ShuffledBatches, seeds
 OPTIMISER = torch.optim.Adam
 
 
+def recordings(data: Pairs, modality: str) -> tuple[Tensor, Tensor]:
+    """Indices of the labelled recordings with a modality, to train and to test on.
+
+    Raises:
+        ValueError: if the training split has not two of them, or the test split none.
+    """
+    usable = data.has(modality) & (data.labels >= 0)
+    trained, tested = ((usable & part).nonzero().flatten() for part in (data.train, data.test))
+    if len(trained) < 2 or not len(tested):
+        raise ValueError(f"{data.name} has {len(trained)} training and {len(tested)} test recordings with {modality} "
+                         "and a label; at least two and one are needed")
+    return trained, tested
+
+
 class FineTuner(Gatherer):
     """A learner with a copy of a trained encoder, with plain batch normalisation, and a new linear classifier.
 
@@ -27,7 +41,7 @@ class FineTuner(Gatherer):
         target, split: what the encoder is judged on, and in which of its splits, from 1.
 
     Raises:
-        ValueError: if the training split has not two labelled recordings with the modality, or the test split none.
+        ValueError: as `recordings`.
 
     Source: CM-ACC, Sec. 4, end to end; optimiser, epochs and augmentation are assumed.
     """
@@ -43,11 +57,7 @@ class FineTuner(Gatherer):
     ) -> None:
         super().__init__(recipe, data, seed, device)
         self.modality, self.target, self.name = modality, target, f"{target}-{split}"
-        usable = data.has(modality) & (data.labels >= 0)
-        self.members, self.tested = ((usable & part).nonzero().flatten() for part in (data.train, data.test))
-        if len(self.members) < 2 or not len(self.tested):
-            raise ValueError(f"{data.name} has {len(self.members)} training and {len(self.tested)} test recordings "
-                             f"with {modality} and a label; at least two and one are needed")
+        self.members, self.tested = recordings(data, modality)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.classifier = nn.Linear(trunk.width, len(data.classes)).to(device)

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad, relu
 
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, WIDTHS
 from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt, groups_here
 from repro.recipe import choose
 
-WIDTHS = 32  # a width is a multiple of this, so that every layer has a whole number of channels
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
 NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}  # by the number of axes
 KAIMING = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")  # as ResNets start

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repro.audiovisual import splits
-from repro.audiovisual.decode import SIZE, decode
+from repro.audiovisual.decode import SIZE, SIZES, decode
 from repro.data import archives, manifest, prepared
 from repro.data.archives import Entry
 from repro.data.prepared import Arrays, Item, first_rows
@@ -67,9 +67,12 @@ def prepare(
 
     Raises:
         FileNotFoundError: if the data set or one of its lists is not there, saying where it comes from and goes to.
-        ValueError: if it is not the official one, or files cannot be used: how many, which and why.
+        ValueError: if the size is another, the set is not the official one, or files cannot be used: how many, which
+            and why.
         OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
     """
+    if not SIZES[0] <= size <= SIZES[1]:
+        raise ValueError(f"size={size} should be a height of pictures from {SIZES[0]} to {SIZES[1]} pixels")
     source = find(name, root, subset)
     path, make = source.place(name, size), functools.partial(clip, needs=source.needs, size=size)
     try:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS
+from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
 from repro.audiovisual.decode import LARGEST_CROP
 from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, distinct, of, parse_names, setting, swept
@@ -148,7 +148,7 @@ class AudioVisualRecipe(Recipe):
                                 used=contrasts)
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS, used=on_clips)
     audio_trunk: str = setting("audio18", PAPER, allowed=AUDIO_TRUNKS, used=on_clips)
-    width: int = setting(512, f"{PAPER}: features of an encoder", least=1)
+    width: int = setting(512, f"{PAPER}: features of an encoder", least=WIDTHS)
     embedding: int = setting(512, "assumed: width of the encoders", least=1,
                              used=both(contrasts, lambda recipe: recipe.extra_layer))
     normalised: bool = setting(False, "assumed, as the printed gradient norms need; see `VARIANTS`", used=contrasts)
@@ -196,6 +196,11 @@ class AudioVisualRecipe(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         manifest.check_subset(self.dataset, self.subset)
+        if self.width % WIDTHS:
+            raise ValueError(f"width={self.width} should be a multiple of {WIDTHS}")
+        if on_clips(self) and "small_image" in (self.video_trunk, self.audio_trunk):
+            raise ValueError("video_trunk and audio_trunk can be small_image on grids of characters alone; choose "
+                             f"small_video and small_audio on {self.dataset}")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         for name in ("dictionary", "pool"):

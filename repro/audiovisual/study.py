@@ -47,6 +47,8 @@ def load(recipe: AudioVisualRecipe) -> Sets:
     pairs = data_of(recipe)
     members(recipe, pairs)
     targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
+    for (name, _), data in targets.items():  # before hours of pre-training
+        finetune.recordings(data, TARGETS[name].modality)
     sets = [pairs, *targets.values()]
     digests = dict.fromkeys(data.digest for data in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()

@@ -219,9 +219,9 @@ def select(
     given = _checked(candidates, queries, query_inputs, temperature)
     if excluded is None:
         excluded = torch.zeros(len(candidates), dtype=torch.bool, device=candidates.device)
+    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     if excluded.dtype != torch.bool:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     free = ~excluded
     size, _, _, admissible = magnitudes(given, free.sum())
     _check_count(n_select, rows=len(free), admissible=int(admissible))

@@ -255,8 +255,8 @@ def squared_error(decoded: Tensor, sequence: Tensor, lengths: Tensor) -> Tensor:
     Source: taxonomy SI, Algorithm 1.
     """
     decoded, sequence = _checked_sequences(lengths, decoded=decoded, sequence=sequence)
-    valid = ~_padding(lengths, sequence.shape[1])
-    return ((decoded - sequence).square() * valid[:, :, None]).sum((1, 2)).mean()
+    padding = _padding(lengths, sequence.shape[1])
+    return (decoded - sequence).masked_fill(padding[:, :, None], 0).square().sum((1, 2)).mean()
 
 
 def sequence_contrast(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest, npz
+from repro.data.archives import stamp
 from repro.data.disk import alone, write_atomically
 from repro.data.prepared import made_once
 from repro.image import DATASETS, readers
@@ -70,8 +71,8 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         return _left_in_files(declared, root, subset)
     if not subset:
         path, = manifest.require(declared, root)
-        status = path.stat()
-        made_of = f"{path} {status.st_size} {status.st_mtime_ns}"
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        made_of = "".join(f"{file} {stamp(file)}\n" for file in files)
         return _image_set(name, _made_once(declared, made_of, lambda: _official(declared, path)))
     copy = manifest.copy_of(name)
     if copy is None:
@@ -143,8 +144,8 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
 
 
 def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pictures]) -> Pictures:
-    """Pictures, made once of what a text says."""
-    version = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    """Pictures, made once of what a text says; again where the manifest or a reader has changed."""
+    version = hashlib.sha256(f"{declared}\n{made_of}{Path(readers.__file__).read_text()}".encode()).hexdigest()[:16]
     return _stored(made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", lambda: vars(make())))
 
 
@@ -160,7 +161,8 @@ def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures,
     """Raise ValueError unless the counts are as declared; "least" and "most" bound training images of a class."""
     counts = dict(zip(PARTS, np.bincount(pictures.part, minlength=len(PARTS)).tolist(), strict=True))
     sizes = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
-    counts |= {"classes": len(pictures.classes), "least": int(sizes.min()), "most": int(sizes.max())}
+    extremes = {"least": int(sizes.min()), "most": int(sizes.max())} if sizes.size else {"least": 0, "most": 0}
+    counts |= {"classes": len(pictures.classes), **extremes}
     met = {"least": counts["least"] >= declared.expect.get("least", 0),
            "most": counts["most"] <= declared.expect.get("most", math.inf)}
     expected = {name: number for name, number in declared.expect.items() if not met.get(name)}

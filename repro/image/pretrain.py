@@ -17,7 +17,6 @@ from repro.contrast.momentum import (
     average_statistics,
     encode_shuffled,
     gather,
-    groups_here,
     process,
 )
 from repro.contrast.objectives import ceil, info_nce, jcl, ressl, sce, vanilla
@@ -45,7 +44,6 @@ def check_shared(recipe: ImageRecipe) -> None:
             f"batch={recipe.batch} or groups={recipe.groups} cannot be divided among {processes} processes, each of "
             "which normalises its own samples; choose multiples, such as the 8 groups of --variant ghost_groups"
         )
-    groups_here(recipe.groups, recipe.batch // processes)
 
 
 class Pretrainer(Learner):

@@ -127,7 +127,9 @@ class ImageRecipe(Recipe):
     groups: int = setting(
         1, "assumed: plain batch normalisation; 8 ghost groups in the released code", least=1, used=trains
     )
-    shuffle: bool = setting(True, "MoCo, section 3.3; without effect on one process with one group", used=contrasts)
+    shuffle: bool = setting(
+        True, "MoCo, section 3.3; among groups", used=lambda recipe: contrasts(recipe) and recipe.groups > 1
+    )
     size: int = setting(32, SCE, least=1)
     resize: int = setting(32, SCE, least=1)
     query_view: str = setting(
@@ -215,7 +217,7 @@ def quick(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **ch
 
     Made for a part of some thousand images of 32 pixels, which with `subset` are seen 100 times. Whole data sets are
     seen 10 times, ImageNet twice at 64 pixels, and take longer than two cores should be asked for; so do 100 epochs of
-    a large part. The learning rate follows the batch in proportion.
+    a large part. The learning rate is that of the paper in proportion to a batch of 128.
     """
     whole = paper(dataset, method, kind)
     small = {"small": whole.size <= TOO_SMALL, "batch": 128, "dictionary": 1024, "probe_view": "centred"}

@@ -90,7 +90,10 @@ class Setting:
                 others scatter says nothing about them.
         """
         sides = (self.values(table, measure, **fields) for fields in (first, second))
-        return verdicts.difference(*sides, UNKNOWN if shared else self.deviation(table, *like, measure=measure))
+        untrained_both = all("random" in (side.get("objectives"), side.get("method")) for side in (first, second))
+        of = "random" if untrained_both else "trained"
+        deviation = UNKNOWN if shared else self.deviation(table, *like, measure=measure, of=of)
+        return verdicts.difference(*sides, deviation)
 
     def from_printed(
         self, table: str, published: float, measure: str = "linear", *, of: str = "trained", **fields: object
@@ -196,6 +199,9 @@ def measured(
 ) -> Check:
     """A check of finished cells: the verdict of those that carry furthest, with what the others say.
 
+    Of the versions of a data set and preset that comes first which has most of what is compared, then most degrees of
+    freedom, then the newest.
+
     Args:
         tables: whose cells it needs.
         compare: the differences in a setting by name, None where a side is missing; empty if it is not concerned.
@@ -211,16 +217,18 @@ def measured(
             concerned = not datasets or bundled or manifest.plain(setting.dataset) in datasets
             if concerned and (setting.level == verdicts.PAPER or not numbers):
                 estimates = compare(setting)
-                if any(estimate is not None for estimate in estimates.values()):
-                    findings.append((setting, judge(estimates), estimates))
+                if known := [estimate.freedom for estimate in estimates.values() if estimate is not None]:
+                    most = -len(known), -sum(known), -(setting.version or 0)
+                    order = rank(setting.level), setting.dataset, setting.preset, *most
+                    findings.append((order, setting, judge(estimates), estimates))
         if not findings:
             where = [" or ".join(tables), " or ".join(datasets), "paper recipe on real data" if numbers else ""]
             said = f"none of the cells compared is finished ({'; '.join(filter(None, where))})"
             return Finding(verdicts.NOT_RUN, "", said)
-        (first, verdict, estimates), *others = findings
+        (_, first, verdict, estimates), *others = sorted(findings, key=lambda finding: finding[0])
         missing = ", ".join(name for name, estimate in estimates.items() if estimate is None)
         said = "; ".join(filter(None, (verdicts.listed(estimates), f"not run: {missing}" if missing else "")))
-        also = "; ".join(f"{setting}: {other}" for setting, other, _ in others)
+        also = "; ".join(f"{setting}: {other}" for _, setting, other, _ in others)
         return Finding(verdict, first.level, f"{first}: {said}" + (f". Also {also}" if also else ""))
 
     return check

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from repro.data.disk import naming, write_atomically
@@ -30,7 +30,7 @@ DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: 
 
 
 class NonFiniteLoss(FloatingPointError):
-    """A loss became NaN or infinite; the message names the term and the step."""
+    """A loss, or a weight, became NaN or infinite; the message names the term and the step."""
 
 
 def fit(
@@ -61,7 +61,8 @@ def fit(
         {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
 
     Raises:
-        NonFiniteLoss: naming the first bad term and step. Nothing of the bad steps is saved.
+        NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
+            Nothing of the bad steps is saved.
         ValueError: if the checkpoint is not of such a learner.
     """
     done, seconds = _resume(learner, folder)
@@ -96,6 +97,7 @@ def fit(
         reported_at = time.monotonic() if probe_due else now
         late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
+            _check_weights(learner, done)
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
@@ -174,6 +176,14 @@ def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, flo
         step, value = done - len(values) + row + 1, values[row, column].item()
         raise NonFiniteLoss(f"{terms[column]} is {value} at step {step}; lower the learning rate or clip harder")
     return dict(zip(terms, values.mean(0).tolist(), strict=True))
+
+
+def _check_weights(learner: Learner, done: int) -> None:
+    """A loss is that before its update: the last one may be finite where the weights it leaves are not."""
+    modules = [getattr(learner, name) for name in learner.parts]
+    weights = [weight for module in modules if isinstance(module, nn.Module) for weight in module.parameters()]
+    if not all(bool(weight.isfinite().all()) for weight in weights):
+        raise NonFiniteLoss(f"weights are not finite after step {done}; lower the learning rate or clip harder")
 
 
 def _append(path: Path, line: dict[str, float]) -> None:

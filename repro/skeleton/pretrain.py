@@ -42,7 +42,8 @@ class Pretrainer(Learner):
 
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)
-        self.needs, self.contrastive = recipe.needs, recipe.looks_at("key")
+        self.needs = recipe.needs
+        self.inputs = {name for names in self.needs.values() for name in names}
         self.terms = (*(term for term in TERMS if recipe.has(term)), "loss")
         self.sequences = Sequences(data.frames, data.lengths, device)
         self.train = data.train.nonzero().flatten()
@@ -75,9 +76,9 @@ class Pretrainer(Learner):
     def step(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         clean, lengths, cpu_lengths = self._next_batch()
-        inputs = {"augmented": self._view(clean, lengths)} if self.recipe.looks_at("augmented") else {}
-        inputs |= {"clean": clean} if self.recipe.looks_at("clean") else {}
-        view = {"key": self._view(clean, lengths)} if self.contrastive else {}
+        inputs = {"augmented": self._view(clean, lengths)} if "augmented" in self.inputs else {}
+        inputs |= {"clean": clean} if "clean" in self.inputs else {}
+        view = {"key": self._view(clean, lengths)} if "key" in self.inputs else {}
         dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
         with self.autocast():
             with torch.no_grad():
@@ -137,7 +138,7 @@ class Pretrainer(Learner):
 
     def _update_keys(self, key: dict[str, Tensor], key_sequence: dict[str, Tensor]) -> None:
         """Enqueue the step's keys, then let the momentum encoder follow."""
-        if not self.contrastive:
+        if "key" not in self.inputs:
             return
         if key:
             self.dictionary.enqueue(key["key"])

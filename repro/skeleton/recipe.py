@@ -189,10 +189,6 @@ class SkeletonRecipe(Recipe):
             for kind in ("embedded", "decoded")
         }
 
-    def looks_at(self, name: str) -> bool:
-        """Whether the objective needs an input, "augmented", "clean" or "key", embedded or decoded."""
-        return any(name in inputs for inputs in self.needs.values())
-
     @property
     def trains_decoder(self) -> bool:
         """Whether a term of the objective reaches the decoder."""

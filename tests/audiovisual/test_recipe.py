@@ -49,6 +49,8 @@ def test_quick_recipes_of_several_batches_differ_in_the_batch_alone(dataset, bat
     ({"batch": 0}, "batch=0 should be between 1 and 14316557"),
     ({"batch": 2**24}, "batch=16777216 should be between 1 and 14316557"),  # the pool has 300 times as many
     ({"batch": 100, "groups": 3}, "batch=100 should be a multiple of groups=3"),
+    ({"width": 100}, "width=100 should be a multiple of 32"),
+    ({"audio_trunk": "small_image"}, "can be small_image on grids of characters alone; choose small_video and small_a"),
     ({"dictionary": 100}, "dictionary=100 should be a multiple of batch=128"),
     ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
     ({"characters": 10}, "characters=10 should be between 1 and 9"),

@@ -178,6 +178,13 @@ def test_targets_that_cannot_be_are_refused(changes, message):
         study.data_of(tiny("cmacc", "ucf101", **changes))
 
 
+def test_a_target_without_recordings_to_test_on_is_refused_before_the_pre_training(store, monkeypatch):
+    assert len(study.load(tiny(**SMALL)).targets) == 2
+    monkeypatch.setattr(study, "target_of", lambda *_: dataclasses.replace(clips(), test=clips().test & False))
+    with pytest.raises(ValueError, match="training and 0 test recordings with video and a label; at least two and one"):
+        study.load(tiny(**SMALL))
+
+
 # ---------------------------------------------------------------------------------------------- a cell
 
 

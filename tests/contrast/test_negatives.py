@@ -198,6 +198,7 @@ A, B = torch.ones(4, 2), torch.ones(3, 3)
     (lambda: chosen(n_select=True), TypeError, "n_select=True should be a whole number"),
     (lambda: chosen(generator=0), TypeError, r"generator=0 should be a torch\.Generator on the device"),
     (lambda: chosen(excluded=NEITHER.long()), TypeError, r"excluded has dtype torch.int64; it should be bool"),
+    (lambda: chosen(excluded=[True] * 8), TypeError, "excluded is list; it should be a torch.Tensor"),
     (lambda: chosen(excluded=NEITHER[:5]), ValueError, "P=5 in excluded but P=8 in candidates"),
     (lambda: kmeans_plusplus(A, B, n_select=1, generator=drawing(0)), ValueError, "P=3 in b but P=4 in a"),
     (lambda: kmeans_plusplus(A, n_select=5, generator=drawing(0)), ValueError, "n_select=5 should be between 0 and 4"),

@@ -190,13 +190,13 @@ def test_sequence_contrast_equals_its_loop(shape):
     assert torch.autograd.grad(loss, inputs[1], allow_unused=True) == (None,)
 
 
-@pytest.mark.parametrize("name", ["reconstruction", "sequence_contrast"])
+@pytest.mark.parametrize("name", ["reconstruction", "squared_error", "sequence_contrast"])
 def test_frames_beyond_the_length_are_ignored_even_if_not_finite(name):
     decoded, other, negatives, _ = sequence_inputs(2, 3, 5, 5, 2)
     lengths, broken = torch.tensor([2, 5]), decoded.detach().clone()
     broken[0, 2:] = math.nan
     broken.requires_grad_()
-    given = (lengths,) if name == "reconstruction" else (negatives, lengths, 0.3)
+    given = (negatives, lengths, 0.3) if name == "sequence_contrast" else (lengths,)
     loss = getattr(objectives, name)(broken, other, *given)
     torch.testing.assert_close(loss, getattr(objectives, name)(decoded, other, *given))
     gradient, = torch.autograd.grad(loss, broken)

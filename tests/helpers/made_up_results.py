@@ -121,7 +121,7 @@ def logs(true, folder, seeds=SEEDS):
     draw = np.random.default_rng(0)
     sign, label = (1.0 if true else -1.0), {"dataset": PART, "preset": "quick"}
     keys = DataFrame({"keys": [1, 64], "inside": 1.0, "inside_std": 0.01, "outside": 2.0 - 0.5 * sign,
-                      "outside_std": 0.01, "closed_form": 2.0})
+                      "outside_std": 0.01, "closed_form": 2.0, "repeats": 100})
     keys.assign(**label).to_csv(folder / "sampled_keys_part.csv", index=False)
     images, curves = [], []
     for seed, model in itertools.product(seeds, ("JCL", "MoCo v2")):

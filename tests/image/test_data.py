@@ -173,9 +173,29 @@ def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader
     found = data.load("mine")
     same_as(found, images, [0, 1, 1, 0, 1])
     assert found.classes == ("cat", "dog") and found.test.tolist() == [False] * 3 + [True] * 2
+    declared(monkeypatch, "mine", train=9, test=2)
+    with pytest.raises(ValueError, match="holds other numbers of images than mine: train 3, test 2; expected train 9"):
+        data.load("mine")  # what a manifest expects is no part of what was prepared
     declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
-    path.touch()
     with pytest.raises(ValueError, match=r"data_manifests/mine.yaml: reader='numpy_fil' is not one of: .*'numpy_file'"):
+        data.load("mine")
+
+
+def test_pictures_that_change_in_a_folder_are_read_again(folders, monkeypatch):
+    images = pixels(4, 32)
+    names = ("train/cat/0", "train/dog/0", "test/cat/0", "test/dog/0")
+    folder = write_folder(folders / "data" / "mine", {f"{name}.png": png(image)
+                                                      for name, image in zip(names, images, strict=True)})
+    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name="mine"),))
+    monkeypatch.setitem(DATASETS, "mine", like)
+    declared(monkeypatch, "mine", images={"classes": ("cat", "dog"), "reader": "class_folders"}, train=2, test=2)
+    same_as(data.load("mine"), images, [0, 1, 0, 1])
+    images[1] = 255 - images[1]
+    (folder / "train" / "dog" / "0.png").write_bytes(png(images[1]))
+    same_as(data.load("mine"), images, [0, 1, 0, 1])
+    for name in names[:2]:
+        (folder / f"{name}.png").unlink()
+    with pytest.raises(ValueError, match="holds other numbers of images than mine: train 0, test 2; expected train 2"):
         data.load("mine")
 
 

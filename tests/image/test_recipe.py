@@ -160,6 +160,11 @@ def test_impossible_values_are_refused(changes, error, message):
         ImageRecipe().replace(**changes)
 
 
+def test_without_groups_there_is_nothing_to_shuffle_among():
+    assert not ImageRecipe().uses("shuffle") and ImageRecipe(groups=8).uses("shuffle")
+    assert not ImageRecipe(method="supervised", groups=8).uses("shuffle")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Novel(ImageRecipe):
     """A recipe of another paper, with a method and a field of its own."""

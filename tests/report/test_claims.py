@@ -229,9 +229,10 @@ def test_a_choice_that_was_not_made_post_hoc_decides_nothing(tmp_path):
     logs(True, tmp_path)
     path = tmp_path / "post_hoc_diversity_part.csv"
     whole = pd.read_csv(path)
-    older = whole.assign(version=4, value=0.0)  # of which nothing counts
+    older = whole.assign(version=4, value=0.0, step=1250)  # of which nothing counts
     for part, verdict in (
         (whole, HOLDS), (pd.concat([older, whole]), HOLDS), (whole.query("batch != 32"), UNDECIDED),
+        (whole.query("batch != 32 or frequency != 'zipf'"), UNDECIDED),
         (whole.query("sampler != 'random'"), NOT_RUN),
     ):
         part.to_csv(path, index=False)
@@ -247,6 +248,18 @@ def test_diversity_that_grows_in_one_kind_of_pool_alone_does_not_grow(tmp_path):
     whole.assign(categories_video=whole["categories_video"].where(~late, 0.0)).to_csv(path, index=False)
     claim = row_of("C50", tmp_path)
     assert claim["verdict"] == FAILS and "balanced, M = 32 +" in claim["evidence"]
+
+
+def test_dictionaries_of_one_method_decide_nothing_of_several(tmp_path):
+    def sizes(*methods):
+        return [sounding(method, {"ucf101": {128: 50, 2048: 60, 32768: 55}[size] + seed}, dataset="kinetics700",
+                         preset="paper", seed=seed, dictionary=size)
+                for method in methods for size in (128, 2048, 32768) for seed in range(3)]
+
+    for number, methods in (("C12", ("smoco", "xmoco", "cmacc")), ("C13", ("smoco", "xmoco"))):
+        assert row_of(number, tmp_path, *sizes(*methods))["verdict"] == HOLDS
+        claim = row_of(number, tmp_path, *sizes("smoco"))
+        assert claim["verdict"] == UNDECIDED and "not run: XMoCo" in claim["evidence"]
 
 
 def test_one_approach_that_was_not_run_is_named(tmp_path):

@@ -164,3 +164,21 @@ def test_versions_of_the_training_are_not_compared(evidence):
     assert (str(fullest), str(newest)) == ("ucla, paper recipe, version 1", "ucla, paper recipe, version 2")
     alone, = evidence(skeleton("CE", 70.0)).settings("taxonomy")
     assert str(alone) == "ucla, paper recipe"
+
+
+def test_of_versions_that_which_compares_most_has_the_verdict_then_the_newest(evidence):
+    older, newer = pair(80.0, 70.0), pair(60.0, 70.0, version=2)
+    more = [skeleton("AE", 50.0), skeleton("AE+CE", 50.0)]  # which this comparison does not ask for
+    assert CHECK(evidence(*older, *more, *newer)).verdict == FAILS
+    assert CHECK(evidence(*older, *newer[::2])).verdict == HOLDS  # of the newer one side alone
+    assert CHECK(evidence(*older, *newer[:4])).verdict == HOLDS   # and fewer seeds
+
+
+def test_random_initialisation_is_judged_by_how_far_it_scatters_itself(evidence):
+    rows = [skeleton("random", value, seed=seed, layers=layers) for layers, seed, value in
+            ((1, 0, 50.0), (1, 1, 51.0), (2, 2, 56.0))]
+    rows += [skeleton("AE", value, seed=seed) for seed, value in enumerate((20.0, 60.0))]
+    setting, = evidence(*rows).settings("encoder_collapse")
+    sides = ({"objectives": "random", "layers": layers} for layers in (2, 1))
+    estimate = setting.difference("encoder_collapse", *sides)
+    assert estimate[:3] == pytest.approx((5.5, math.sqrt(0.5) * math.sqrt(1 + 1 / 2), 1))

@@ -262,6 +262,23 @@ def test_a_loss_that_is_not_finite_names_term_and_step(tmp_path, undisturbed, va
     assert progress(tmp_path) == undisturbed[1]
 
 
+@pytest.mark.parametrize("step", [9, 20])
+def test_an_update_that_leaves_no_finite_weights_is_not_saved(tmp_path, undisturbed, step):
+    class Diverging(Walk):
+        def step(self):
+            values = super().step()
+            if self.taken == step:  # after a finite loss
+                self.weight.data[2] = math.inf
+            return values
+
+    with pytest.raises(NonFiniteLoss, match=rf"^weights are not finite after step {step}; lower the learning rate"):
+        train(Diverging(), tmp_path, checkpoint_seconds=0)
+    assert load_checkpoint(tmp_path)["step"] == (step - 1) // 3 * 3
+    learner = Walk()
+    train(learner, tmp_path)
+    assert_equal_states(learner.state_dict(), undisturbed[0])
+
+
 def test_the_step_is_exact_after_a_resumption_and_in_long_epochs(tmp_path):
     options = {"total_steps": 130, "steps_per_epoch": 120}
     with pytest.raises(Interrupted):

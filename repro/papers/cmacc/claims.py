@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from scipy import stats
 from torch.nn.functional import normalize
 
-from repro.audiovisual import CHARACTERS
+from repro.audiovisual import CHARACTERS, FREQUENCIES
 from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
 from repro.data import manifest
@@ -281,9 +281,9 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
 
     Args:
         past: the largest size beyond `LARGE` against the largest up to it; else the largest up to `SAVING` against the
-            smallest. Nothing where there are no such sizes.
+            smallest. None for a method without such sizes.
     """
-    sides, regime = {}, regimes("dictionary_size", setting)[0]
+    sides, lacking, regime = {}, {}, regimes("dictionary_size", setting)[0]
     for name in methods:
         rows = setting.rows("dictionary_size", regime, method=METHODS[name])
         sizes = sorted(set(rows["dictionary"])) if len(rows) else []
@@ -293,7 +293,9 @@ def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> 
             pair = tuple({"method": METHODS[name], "dictionary": size, "departing": regime}
                          for size in (*upper, *lower))
             sides[f"{name}, {lower[0]} to {upper[0]} keys"] = pair
-    return predicates.differences("dictionary_size", sides, measures=READ, targets=True)(setting)
+        else:
+            lacking[name] = None
+    return {**predicates.differences("dictionary_size", sides, measures=READ, targets=True)(setting), **lacking}
 
 
 def in_regimes(table: str, sides: predicates.Sides, *, every: bool = False) -> Callable[[Setting], Estimates]:
@@ -355,7 +357,8 @@ def more_categories(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
     """
 
     def judge(log: DataFrame) -> predicates.Judged:
-        log = log[(log["version"] == log["version"].max()) & (log["step"] == log["step"].max())]
+        log = log[log["version"] == log["version"].max()]
+        log = log[log["step"] == log["step"].max()]
         last = log[(log["measure"] == "categories") & (log["posterior"] == 1) & log["batch"].isin(batches)]
         counted = last.pivot_table(index=["frequency", "batch", "seed"], columns="sampler", values="value")
         if not {"gradient", other} <= set(counted):
@@ -363,7 +366,9 @@ def more_categories(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
         gains = (counted["gradient"] - counted[other]).dropna()
         estimates = {f"{frequency}, M = {batch}": verdicts.paired(rows, "encoders")
                      for (frequency, batch), rows in gains.groupby(["frequency", "batch"])}
-        verdict = verdicts.above(estimates) if set(gains.index.unique("batch")) == {*batches} else verdicts.UNDECIDED
+        pools = {*itertools.product(FREQUENCIES, batches)}
+        complete = pools == {*gains.index.droplevel("seed")}
+        verdict = verdicts.above(estimates) if complete else verdicts.UNDECIDED
         return verdict, f"post hoc, gradient minus {other}, {verdicts.listed(estimates)}"
 
     return predicates.of_log("post_hoc_diversity", judge)
@@ -495,8 +500,8 @@ DISCREPANCIES = predicates.discrepancies("cmacc", "CM-ACC", {
     "C-7": predicates.said_by(predicates.closed_form(norms_by_similarity)),
     "C-8": predicates.joined(predicates.said_by(BEST, "margins of the best rows: "),
                              predicates.said_by(SAME_NETWORK, "with one network: ")),
-    "C-10": predicates.beside("cross_modal", *({"method": "cmacc", "sampler": name, "extra_layer": True}
-                                    for name in ("released", "gradient"))),
+    "C-10": predicates.beside("ohem_vs_active", {"sampler": "released", "batch": 128},
+                              {"sampler": "gradient", "batch": 128}),
     "C-11": predicates.departing(*RUN, momentum=0.9),
     "C-12": predicates.joined(*(predicates.departing(*RUN, **change) for change in LENGTHS)),
     "C-13": predicates.departing(*RUN, renewed=False),

@@ -57,12 +57,15 @@ JUDGED = {target: f"fine-tuned on {name}" for target, name in {
     **NAMES, "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound",
 }.items()}
 JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
+FEWER = ("categories", "distinct", "frequency")  # fields with which pairs share other information than printed
 OPEN = {"markerfacecolor": "white"}
 NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
 APART = 0.02     # of an axis, between the places of two lines: no error bar hides another
-BAR_ENDS = {"ecolor": style.INK, "elinewidth": 0.8}
 EXPECTED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws, closed form")
-RANKED = {"highest": style.BLUE, "lowest": style.VERMILLION}
+RANKED = {
+    "highest": style.Look("highest", style.BLUE, "o"),
+    "lowest": style.Look("lowest", style.VERMILLION, "s"),
+}
 RENEWED = {"color": style.INK, "marker": "o", "markersize": 3, "linestyle": "none", "clip_on": False, **OPEN}
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
@@ -109,16 +112,18 @@ def dictionary_size(table: DataFrame) -> Figure:
 @style.styled()
 def mutual_information(table: DataFrame) -> Figure:
     """Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, against
-    the number of characters and the information (nats) that the two grids of a pair share. The paper shows this as a
+    the number of characters and the information (nats) that the two grids of a pair share; without the latter where
+    pairs are drawn otherwise than the paper's. The paper shows this as a
     curve without its values, so that there is nothing to compare with.
 
     Source: Fig. 3a.
     """
     figure = _accuracies(table, "characters", "characters in a grid", "method", METHODS, scale="linear")
-    numbers = sorted(set(table["characters"]))
-    shared = [nats(manifest.plain(style.only(table, "dataset")), number) for number in numbers]
-    name = "information that a pair shares (nats)"
-    style.ticks_above(figure.axes[0], numbers, [f"{value:.1f}" for value in shared], name)
+    numbers, departures = sorted(set(table["characters"])), " ".join(style.departures_in_words(table))
+    if not any(f"{field}=" in departures for field in FEWER):
+        shared = [nats(manifest.plain(style.only(table, "dataset")), number) for number in numbers]
+        name = "information that a pair shares (nats)"
+        style.ticks_above(figure.axes[0], numbers, [f"{value:.1f}" for value in shared], name)
     return style.settled(figure)
 
 
@@ -257,7 +262,7 @@ def category_diversity(table: DataFrame) -> Figure:
     for axes, (batch, modality) in zip(stack, itertools.product(batches, modalities), strict=True):
         rows = shares[(shares["target"] == modality) & (shares["batch"] == batch)]
         style.draw_ours(axes, rows["sampler"].map(samplers.index), rows, style.OURS, down=True)
-        axes.axvline(style.only(rows, "expected"), color=style.INK, linestyle="--", linewidth=0.8)
+        axes.axvline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
         style.names_down(axes, [SAMPLER_NAMES[name] for name in samplers])
         axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
         axes.set_xlabel(f"categories,\n% of M = {batch}")
@@ -297,6 +302,7 @@ def category_curves(log: DataFrame) -> Figure:
         kind = "" if len(counts) == 1 and frequency in (FREQUENCIES[0], UNNAMED) else f" ({frequency})"
         axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}{kind}")
         axes.set_title(_side(modality, log) if rows is pools[0][1] else "", loc="left")
+        axes.set_ylim(bottom=max(0, axes.get_ylim()[0]))  # a band may reach below
         axes.locator_params(axis="y", nbins=6)
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
@@ -317,12 +323,13 @@ def post_hoc_diversity(log: DataFrame) -> Figure:
     batches, frequencies, seeds = sorted(set(log["batch"])), sorted(set(log["frequency"])), log["seed"].nunique()
     title = style.origin(log, style.seeds_named(log) if seeds == 1 else f"mean {style.PLUS_MINUS} std of {seeds} seeds")
     shape = len(batches) + 1, len(frequencies)
-    figure, stack = style.panels(title, 1.2 + 1.15 * shape[0], *shape, grid="y")
+    figure, stack = style.panels(title, 1.3 + 1.2 * shape[0], *shape, grid="y")
     places = zip(stack, itertools.product(batches, frequencies), strict=False)
     for axes, (batch, frequency) in places:
         rows = log[(log["frequency"] == frequency) & (log["batch"] == batch)]
-        seaborn.lineplot(rows[rows["measure"] == "categories"], x="step", y="value", hue="choice", palette=colours,
-                         errorbar="sd", err_style="bars", legend=False, linewidth=0.8, ax=axes)
+        seaborn.pointplot(rows[rows["measure"] == "categories"], x="step", y="value", hue="choice", palette=colours,
+                          hue_order=[*POST_HOC], errorbar="sd", dodge=0.4, legend=False, linewidth=0.8, marker=".",
+                          markersize=3, ax=axes)
         axes.axhline(rows.loc[rows["measure"] == "expected", "value"].mean(), color=style.INK, linestyle="--",
                      linewidth=0.8)
         axes.set_title(frequency if batch == batches[0] else "", loc="left")
@@ -334,7 +341,8 @@ def post_hoc_diversity(log: DataFrame) -> Figure:
         for choice, points in gains.loc[frequency].groupby("choice"):
             axes.plot(points["predicted"], points["categories"], ".", color=colours[choice], markersize=3)
         axes.axline((0, 0), slope=1, color=style.GREY, linewidth=0.6)
-        axes.set(xlabel="above chance, predicted", ylabel="counted" if frequency == frequencies[0] else "")
+        axes.set(xlabel="categories above\nchance, predicted",
+                 ylabel="categories above\nchance, counted" if frequency == frequencies[0] else "")
     equal = Line2D([], [], color=style.GREY, linewidth=0.6, label="as predicted")
     style.legend_below(figure, [*style.keys_of(POST_HOC, log["choice"], marked=False), EXPECTED, equal], 2)
     return style.settled(figure)
@@ -363,13 +371,13 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     figure, stack = style.panels(style.origin(table, f"{method}, {number}"), 0.8 + sum(heights), len(ranked), grid="x",
                                  sharex=True, height_ratios=heights)
     for axes, (query, rows) in zip(stack, ranked.items(), strict=True):
-        axes.barh(rows.index, rows["accuracy"], height=0.75, color=rows["rank"].map(RANKED), xerr=rows["std"],
-                  error_kw=BAR_ENDS)
+        for rank, of_rank in style.lines_of(rows.rename(columns={"accuracy": "ours"}), "rank", RANKED):
+            style.draw_ours(axes, of_rank.index, of_rank, RANKED[rank], down=True)
         axes.plot(rows["accuracy_renewed"], rows.index, **RENEWED)
         style.names_down(axes, [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]])
         axes.set_title(f"queries of {query}", loc="left")
     axes.set_xlabel("positive ranks first (% of queries)")
-    kinds = [Line2D([], [], color=colour, linewidth=4, label=name) for name, colour in RANKED.items()]
+    kinds = style.keys_of(RANKED, RANKED, line="none")
     style.legend_below(figure, [*kinds, Line2D([], [], label="among keys encoded again", **RENEWED)], 3)
     return style.settled(figure)
 

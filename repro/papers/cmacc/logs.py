@@ -192,9 +192,11 @@ def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     where = devices.resolve(device)
 
     def compute(cell: Cell) -> DataFrame:
-        parts = [_chosen_post_hoc(resumed(cell, where, frequency=frequency), cell.seed).assign(frequency=frequency)
-                 for frequency in FREQUENCIES]
-        return pd.concat(parts).assign(step=cell.recipe.iterations)
+        parts = []
+        for frequency in FREQUENCIES:
+            learner = resumed(cell, where, frequency=frequency)
+            parts.append(_chosen_post_hoc(learner, cell.seed).assign(frequency=frequency, step=learner.taken))
+        return pd.concat(parts)
 
     return pd.concat([kept(cell, "post_hoc_diversity.csv", lambda cell=cell: compute(cell))
                       for cell in asked(cells, "xmoco")], ignore_index=True)

@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 
 from repro.contrast.objectives import info_nce, jcl
 from repro.papers import predicates
-from repro.papers.jcl.sampled_keys import sampled_keys
+from repro.papers.jcl.sampled_keys import REPEATS, sampled_keys
 from repro.papers.jcl.tables import BASE, LONG_SWEEPS, SHORT_SWEEPS
 from repro.report import verdicts
 from repro.report.evidence import Check, Estimates, Evidence, Setting, measured
@@ -17,7 +17,6 @@ from repro.report.printed import printed
 
 RUN = ("image_methods", "positive_keys", "temperature_grid")
 JCL = {"method": "jcl", **BASE}
-REPEATS = 100
 CLOSE = 0.01  # nats
 SLACK = 1.0  # point: how much better another value may be
 NONE_BETTER = f"its accuracy minus that of every other value of the preset's sweep > -{SLACK:g} point; "
@@ -45,14 +44,15 @@ def simulated() -> DataFrame:
 
     views = normalize(unit(16, 1, 16) + 0.6 * unit(16, 6, 16), dim=-1)
     return sampled_keys(views[:, 0], views[:, 1:], unit(64, 16), BASE["temperature"], BASE["strength"],
-                        generator=generator, counts=(1, 16, 256, 1024), repeats=REPEATS)
+                        generator=generator, counts=(1, 16, 256, 1024))
 
 
 def gap(table: DataFrame, name: str) -> verdicts.Estimate:
     """The closed form minus a sampled loss with most keys, over the repeats."""
     row = table.loc[table["keys"].idxmax()]
-    error = float(row[f"{name}_std"]) / REPEATS**0.5
-    return verdicts.Estimate(float(row["closed_form"] - row[name]), error, REPEATS - 1, f"{REPEATS} draws")
+    repeats = int(row["repeats"])
+    error = float(row[f"{name}_std"]) / repeats**0.5
+    return verdicts.Estimate(float(row["closed_form"] - row[name]), error, repeats - 1, f"{repeats} draws")
 
 
 def upper_bound(table: DataFrame) -> tuple[str, str]:

@@ -86,7 +86,7 @@ def features(
     model = model.to(device, memory_format=memory_format).eval()
     for pictures in source.batches(drawn, batch=max(1, BATCH // augmentations), seed=(seed,)):
         views = torch.cat([draw(part, generator) for draw, part in zip(source.views, pictures, strict=True)])
-        with devices.autocast(device, recipe.precision):
+        with devices.autocast(device, devices.precision_of(recipe, device)):
             encoded = model.features(views.contiguous(memory_format=memory_format))
         yield encoded.float().unflatten(0, (augmentations, -1)).transpose(0, 1)
 
@@ -123,6 +123,7 @@ LOGS = {
     "sampled_keys": Log(
         "positive_keys", lambda cells: usual(cells).sort_values("keys", ascending=False, kind="stable"),
         functools.partial(first, "sampled_keys.csv"),
-        ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form"),
+        ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form", "repeats", "positives", "temperature",
+         "strength"),
     ),
 }

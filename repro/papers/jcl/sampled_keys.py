@@ -11,6 +11,7 @@ from torch.nn.functional import softplus
 from repro.contrast.objectives import jcl
 
 COUNTS = tuple(2**power for power in range(13))
+REPEATS = 100  # independent draws
 
 
 def sampled_keys(
@@ -22,7 +23,7 @@ def sampled_keys(
     *,
     generator: torch.Generator,
     counts: Sequence[int] = COUNTS,
-    repeats: int = 100,
+    repeats: int = REPEATS,
 ) -> DataFrame:
     """Two losses with M positive keys k_m drawn from N(mu, lambda Sigma), and the closed form of `objectives.jcl`.
 

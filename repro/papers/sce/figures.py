@@ -81,7 +81,7 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     Source: SCE supplement, Table 2.
     """
-    title = style.heading(table)
+    title = f"{style.heading(table)}\nlinear probe accuracy (%)"
     table = table.assign(published=style.comparable(table))
     sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
     together = style.only(table, "preset") == "paper"

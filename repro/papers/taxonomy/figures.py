@@ -70,7 +70,7 @@ def taxonomy(table: DataFrame) -> Figure:
     for axes in middle:
         values = glm.printed_by_objective()["UCLA"].reindex(table["objectives"])
         marks = {"color": style.VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
-        axes.plot(values.to_numpy(), label="UCLA", **marks)
+        axes.plot(values.to_numpy(), label="printed, NW-UCLA", **marks)
         axes.margins(y=0.15)
         axes.set_ylabel("printed\naccuracy (%)")
         axes.grid(axis="y")
@@ -103,6 +103,8 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
 def taxonomy_variants(table: DataFrame) -> Figure:
     """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
+    A panel for each preset, that of the paper first.
+
     Rows of an earlier version of the training without the recipe beside them are left out, unless there are no others.
 
     Args:
@@ -112,18 +114,23 @@ def taxonomy_variants(table: DataFrame) -> Figure:
     older = table["usual"].isna() & table["departures"].map(lambda departures: "version" in departures)
     table = table[~older] if not older.all() else table
     table = table.assign(departures=table["departures"].map(style.words))
-    table = table.sort_values(["objectives", "departures", "preset"], ignore_index=True)
+    table = table.sort_values(["objectives", "departures"])
     data = f"{table['dataset'].iloc[0]}, {style.seeds_in_words(table)}"
     title = "\n".join(filter(None, (data, style.forbidden(table))))
-    figure, (axes,) = style.panels(title, 0.9 + 0.32 * len(table), grid="x")
-    axes.hlines(table.index, table[["ours", "usual"]].min(axis=1), table[["ours", "usual"]].max(axis=1),
-                color=style.PALE)
-    style.draw_ours(axes, table.index, table, style.Look("changed", style.BLUE, "o"), down=True)
-    style.draw_published(axes, table.index, table["usual"], style.Look("recipe", style.GREY, "o"), down=True)
-    style.draw_published(axes, table.index, style.comparable(table), style.PRINTED, down=True)
-    style.names_down(axes, [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()])
-    axes.set_xlabel("linear probe accuracy (%)")
-    figure.legend(loc="outside lower center", ncols=3)
+    panel_rows = [rows.reset_index(drop=True) for _, rows in table.groupby("preset")]
+    heights = [0.4 + 0.32 * len(rows) for rows in panel_rows]
+    figure, stack = style.panels(title, 0.6 + sum(heights), len(heights), grid="x", height_ratios=heights)
+    for axes, rows in zip(stack, panel_rows, strict=True):
+        axes.hlines(rows.index, rows[["ours", "usual"]].min(axis=1), rows[["ours", "usual"]].max(axis=1),
+                    color=style.PALE)
+        style.draw_ours(axes, rows.index, rows, style.Look("changed", style.BLUE, "o"), down=True)
+        style.draw_published(axes, rows.index, rows["usual"], style.Look("recipe", style.GREY, "o"), down=True)
+        style.draw_published(axes, rows.index, style.comparable(rows), style.PRINTED, down=True)
+        style.names_down(axes, [f"{row.objectives}\n{row.departures}" for row in rows.itertuples()])
+        axes.set_title(f"{style.only(rows, 'preset')} recipe", loc="left")
+    stack[-1].set_xlabel("linear probe accuracy (%)")
+    keys = {label: handle for axes in stack for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    style.legend_below(figure, [*keys.values()], 3)
     return style.settled(figure)
 
 
@@ -206,7 +213,7 @@ def sequence_contrast(log: DataFrame) -> Figure:
             entries), dataset and preset.
     """
     entries, seeds = style.only(log, "sequence_dictionary"), style.seeds_named(log)
-    figure, places = _panel_each(log["objectives"], style.origin(log, f"one run each, {seeds}"), 0.75, 2, sharey="row")
+    figure, places = _panel_each(log["objectives"], style.origin(log, f"one run each, {seeds}"), 0.75, 2, sharey=True)
     looks = {"live": (style.BLUE, "-", "refreshed"), "frozen_noise": (style.VERMILLION, "--", "never refreshed")}
     for name, axes in places.items():
         for dictionary, (colour, line, label) in looks.items():
@@ -216,8 +223,8 @@ def sequence_contrast(log: DataFrame) -> Figure:
         axes.axhline(np.log(entries + 1), color=style.GREY, linestyle=":", linewidth=0.8, label=chance)
         axes.set_title(name, loc="left")
         axes.set(xlabel="epoch", ylabel="CD (nats)")
-        axes.set_ylim(bottom=0)
         axes.label_outer()
+    figure.axes[0].set_ylim(bottom=0)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
                   title="dictionary of decoded sequences")
     return style.settled(figure)

@@ -195,7 +195,8 @@ def exchanged(log: DataFrame) -> str:
     seeds = late.groupby("entry")
     numbers = exchange(printed_column(), LOW, HIGH)
     errors = seeds.std().mul((1 + 1 / seeds.size()) ** 0.5, axis=0)
-    away = (seeds.mean().sub(numbers.reindex(errors.index), axis=0).abs() / errors).loc[names].max()  # by epoch
+    gaps = seeds.mean().sub(numbers.reindex(errors.index), axis=0).abs()
+    away = (gaps / errors).loc[names].max(skipna=False)  # by epoch; unknown where one of them has a single seed
     highest, lowest = late.loc[LOW].max(axis=None), late.loc[HIGH].min(axis=None)
     verdict = "refuted" if highest >= REACHED else "undecided"
     if highest < REACHED and lowest > FALLEN and away.min() <= 2:

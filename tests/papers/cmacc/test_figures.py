@@ -276,6 +276,13 @@ def test_characters_are_told_in_nats(dataset, expected):
     np.testing.assert_array_equal(lines(figure, 1)["CM-ACC"], [89, 88, 87])
 
 
+@pytest.mark.parametrize("column", [{"departures": [{"categories": 101}] * 3}, {"setting": "frequency=zipf"}])
+def test_pairs_that_share_other_information_than_printed_are_not_told_in_nats(column):
+    table = characters_table(1, "quick", "multiomniglot", (1, 2, 3))
+    column = {name: value * (len(table) // 3) if isinstance(value, list) else value for name, value in column.items()}
+    assert not figures.mutual_information(table.assign(**column)).axes[0].child_axes
+
+
 def test_samplers_of_one_number_of_negatives_stand_below_one_another():
     table = samplers_table().query("batch == 64")
     figure = figures.ohem_vs_active(table)
@@ -378,8 +385,9 @@ def test_choices_post_hoc_are_lines_over_steps_and_points_of_predicted_against_c
     figure = figures.post_hoc_diversity(log.sample(frac=1, random_state=0))
     assert titles(figure) == ["balanced", "zipf", *[""] * 6] and len(legend(figure)) == 8
     for axes in figure.axes[:6]:
-        lines = [line for line in axes.lines if line.get_linestyle() == "-"]
-        assert [list(line.get_xdata()) for line in lines] == [[78, 156, 312, 624]] * 6
+        lines = [line for line in axes.lines if len(line.get_xdata()) == 4]
+        assert [list(line.get_xdata().round()) for line in lines] == [[0, 1, 2, 3]] * 6
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["78", "156", "312", "624"]
     for axes in figure.axes[6:]:
         points = np.concatenate([np.stack(line.get_data(), 1) for line in axes.lines if line.get_marker() == "."])
         assert len(points) == 4 * 3 * 4 and np.allclose(points, [7, 5])
@@ -394,9 +402,11 @@ def test_the_ten_best_and_five_worst_categories():
         means = groups["accuracy"].mean().sort_values(ascending=False)
         expected = pd.concat([means[:10], means[-5:]])
         assert names_beside(axes) == list(expected.index)
-        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)
+        ranked = [line.get_xdata() for line in axes.lines if line.get_label() in ("highest", "lowest")]
+        np.testing.assert_allclose(np.concatenate(ranked), expected)
         np.testing.assert_allclose(axes.lines[-1].get_xdata(), groups["accuracy_renewed"].mean()[expected.index])
-        bars, deviations = axes.containers[0].lines[2][0].get_segments(), groups["accuracy"].std()[expected.index]
+        bars = [bar for container in axes.containers for bar in container.lines[2][0].get_segments()]
+        deviations = groups["accuracy"].std()[expected.index]
         np.testing.assert_allclose(np.ptp(np.array(bars)[:, :, 0], axis=1), 2 * deviations)
     assert "CM-ACC, mean \N{PLUS-MINUS SIGN} std of 3 seeds" in figure.get_suptitle()
 

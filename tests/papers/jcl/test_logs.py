@@ -54,6 +54,16 @@ def test_features_of_a_batch_at_a_time_give_all_pairs_and_coordinates(monkeypatc
     np.testing.assert_allclose(found, written_out(model, data, images, augmentations, 3, batch), rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("able", [False, True])
+def test_features_are_in_the_precision_that_trains_here(monkeypatch, able):
+    monkeypatch.setattr("repro.run.device.has_bfloat16", lambda: able)
+    model = ImageModel("resnet18", False, "moco_v2", 16).eval()
+    data = made_up_images.made_up(train=4, test=1)
+    asked, usual = (torch.cat(list(logs.features(model, RECIPE.replace(small=True, precision=precision), data, 4, 2)))
+                    for precision in ("bfloat16" if able else "float32", "auto"))
+    assert torch.equal(asked, usual)
+
+
 def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     settings = {"preset": "smoke", "seeds": "0,1"}
     table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)

@@ -117,23 +117,26 @@ def test_error_bars_are_one_standard_deviation_with_ends_outside_the_markers_whe
 
 def test_variants_plot_the_table_by_objective():
     table = variants_table()
-    axes = figures.taxonomy_variants(table).axes[0]
-    table = table.assign(departures=table["departures"].map(in_words))
-    table = table.sort_values(["objectives", "departures", "preset"])
-    values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
-    for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
-        np.testing.assert_array_equal(values[label], table[column])
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [f"{row.objectives}, {row.preset}\n{row.departures}" for row in table.itertuples()]
+    figure = figures.taxonomy_variants(table)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["paper recipe", "quick recipe"]
+    table = table.assign(departures=table["departures"].map(in_words)).sort_values(["objectives", "departures"])
+    for axes, (_, rows) in zip(figure.axes, table.groupby("preset"), strict=True):
+        values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
+        for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
+            np.testing.assert_array_equal(values.get(label, np.full(len(rows), NAN)), rows[column])
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        assert names == [f"{row.objectives}\n{row.departures}" for row in rows.itertuples()]
 
 
 def test_variants_leave_out_earlier_versions_without_the_recipe_beside_them():
     table = variants_table()
     departures = [{"version": 2}, {"td_queue": "live", "version": 2}, {"layers": 3, "version": 1}, {"version": 1}]
     older = table.assign(departures=departures, usual=[NAN, 60.0, NAN, NAN])
-    rows = figures.taxonomy_variants(pd.concat([table, older])).axes[0].get_yticklabels()
+    drawn = figures.taxonomy_variants(pd.concat([table, older])).axes
+    rows = [row for axes in drawn for row in axes.get_yticklabels()]
     assert len(rows) == 5 and sum("version" in row.get_text() for row in rows) == 1
-    assert len(figures.taxonomy_variants(older[older["usual"].isna()]).axes[0].get_yticklabels()) == 3
+    drawn = figures.taxonomy_variants(older[older["usual"].isna()]).axes
+    assert sum(len(axes.get_yticklabels()) for axes in drawn) == 3
 
 
 @pytest.mark.parametrize(("dataset", "presets", "warning"), [
@@ -156,7 +159,8 @@ def test_printed_values_need_comparable_data_and_stand_apart_on_others():
     figure = figures.taxonomy(table)
     assert "printed" not in lines(figure, 0)
     order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES]
-    np.testing.assert_array_equal(lines(figure, 1)["UCLA"], [numbers.get(tuple(row), NAN) for row in order.to_numpy()])
+    expected = [numbers.get(tuple(row), NAN) for row in order.to_numpy()]
+    np.testing.assert_array_equal(lines(figure, 1)["printed, NW-UCLA"], expected)
 
 
 @pytest.mark.parametrize(("counts", "words", "caption"), [

@@ -113,6 +113,8 @@ def test_an_exchange_is_judged_from_epoch_20_on_and_not_without_its_runs():
     early = {key: [(90.0, 90.0, 90.0), *curve[1:]] if key == ("AE+CD", 0) else curve for key, curve in curves.items()}
     assert "supported" in rules.exchanged(log_of(early))
     assert rules.exchanged(log_of(flat({"CD": 77.0, "AE+CD": 60.0}))) == ""
+    alone = {key: curve for key, curve in curves.items() if key[0] != "AE+CD" or key[1] == 0}  # of unknown deviation
+    assert "undecided" in rules.exchanged(log_of(alone)) and "an unknown epoch" in rules.exchanged(log_of(alone))
 
 
 def test_the_table_is_written_beside_the_log(tmp_path):
