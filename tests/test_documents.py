@@ -46,9 +46,11 @@ IN_NONE = {
         "papermill notebooks/mutual_information.ipynb out.ipynb -p dataset multiomniglot",
         "papermill notebooks/positive_keys.ipynb out.ipynb -p dataset imagenet100",
         "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ucla",
+        "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ntu",
         "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ntu -p layers 3",
+        "papermill notebooks/taxonomy.ipynb out.ipynb -p dataset ntu -p units 1024",
         "papermill notebooks/taxonomy.ipynb ucla.ipynb -p dataset ucla -p preset quick",
-        "papermill notebooks/taxonomy.ipynb ntu.ipynb -p dataset ntu -p layers 3 -p units 1024 -p protocol xview",
+        "papermill notebooks/taxonomy.ipynb ntu.ipynb -p dataset ntu",
         "papermill notebooks/cross_modal.ipynb ucf101.ipynb -p dataset ucf101 -p subset True -p targets ucf101 "
         "-p preset quick",
         "papermill notebooks/transfer.ipynb esc10.ipynb -p dataset esc50 -p subset True -p targets esc10 -p split 1 "
