@@ -386,6 +386,15 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
     assert beside["T-18"].startswith(f"{found['T-18']}; of ") and "readings of the column" in beside["T-18"]
 
 
+def test_the_released_selection_is_measured_where_samplers_are_compared(tmp_path):
+    rows = [sounding("cmacc", {"ucf101": value + seed}, dataset="kinetics700", preset="paper", seed=seed,
+                     sampler=sampler, batch=128)
+            for sampler, value in (("released", 60.0), ("gradient", 70.0)) for seed in (0, 1)]
+    assert measured(frame(*rows), tmp_path, ["C-10"])["C-10"] == (
+        "kinetics700, paper recipe: ucf101 60.5 instead of 70.5 (2 seeds)")
+    assert measured(frame(*rows[2:]), tmp_path, ["C-10"])["C-10"] == "not measured"
+
+
 def test_what_ohem_takes_is_measured_where_there_is_a_log(tmp_path):
     logs(False, tmp_path)
     found = measured(frame(), tmp_path, ["C-14"])

@@ -506,6 +506,7 @@ def test_image_accuracies_in_the_results_are_those_of_their_tables():
         known |= {f"JCL, {row.keys} key{'s' * (row.keys > 1)}": row
                   for row in swept.query("varied == 'keys'").itertuples()}
         known |= {f"JCL, lambda = {row.strength:g}": row for row in swept.query("varied == 'strength'").itertuples()}
+        known |= {f"JCL, tau = {row.temperature:g}": row for row in swept.query("varied == 'temperature'").itertuples()}
     told = dict(told_table("method", "linear", under="## Images"))
     assert len(told) >= 5 and set(told) <= set(known), f"RESULTS.md names one of {', '.join(known)}"
     for name, text in told.items():
@@ -939,15 +940,26 @@ def test_the_statistic_of_the_text_in_the_results_is_that_of_its_table():
 
 def test_what_the_results_say_of_image_temperatures_and_parts_was_measured():
     images = {"dataset": "cifar10 (cifar10_lossless_subset.npz)", "preset": "quick"}
-    collapsed, held = (measured(**images, method=name, temperature=0.1, key_temperature=0.1).loc[0]
-                       for name in ("ressl", "sce"))
-    random, usual = (measured(**images, method=name, changes="{}").loc[0] for name in ("random", "ressl"))
+    grid = {target: measured(**images, method="sce", temperature=0.1, key_temperature=target)
+            for target in (0.03, 0.05, 0.07, 0.1)}
+    collapsed, held = measured(**images, method="ressl", temperature=0.1, key_temperature=0.1), grid[0.1]
+    random, usual = (measured(**images, method=name, changes="{}") for name in ("random", "ressl"))
+    assert {len(part) for part in (collapsed, held, random, usual)} == {3}
     assert_told(
-        r"it: (\S+), below random initialisation, with a spread of its embedding of (\S+) \((\S+) at random, (\S+) "
-        r"with a target of 0\.04\), beside (\S+) and (\S+)\.",
-        [collapsed["linear"], collapsed["embedding_spread"], random["embedding_spread"], usual["embedding_spread"],
-         held["linear"], held["embedding_spread"]])
-    assert collapsed["linear"] < random["linear"]
+        r"three seeds: (\S+), below random initialisation, with a spread of its embedding of (\S+) \((\S+) at random, "
+        r"(\S+) with a target of 0\.04\), beside (\S+) and (\S+) \(S15 holds\)\.",
+        [part[name].mean() for part, name in (
+            (collapsed, "linear"), (collapsed, "embedding_spread"), (random, "embedding_spread"),
+            (usual, "embedding_spread"), (held, "linear"), (held, "embedding_spread"))])
+    assert collapsed["linear"].max() < random["linear"].min() and collapsed["linear"].max() < held["linear"].min()
+    wide = measured(**images, method="sce", changes="{}")["linear"]
+    gaps = [(first - second).dropna() for first, second in (
+        (held["linear"], grid[0.07]["linear"]), (grid[0.05]["linear"], grid[0.03]["linear"]), (held["linear"], wide))]
+    assert_told(
+        r"0\.10 is above 0\.07 by (\S+) points \(standard error (\S+), (\w+) seeds\), and 0\.05 below 0\.03 by (\S+) "
+        r"\((\S+), (\w+) seeds\): .* temperature of 0\.2, by (\S+) points \((\S+), (\w+) seeds\)",
+        [number for sign, gap in zip((1, -1, 1), gaps, strict=True)
+         for number in (sign * gap.mean(), gap.sem(), len(gap))])
     parts = table("objective_parts_cifar10_cifar10_lossless_subset_npz").set_index("epoch")
     assert_told(r"InfoNCE falls from (\S+) to (\S+) nats and ReSSL from (\S+) to (\S+), while .* from (\S+) to (\S+)\.",
                 [parts.loc[epoch, name] for name in ("InfoNCE", "ReSSL", "Ceil") for epoch in (1, 100)])
@@ -959,10 +971,16 @@ def test_what_the_results_say_of_numbers_of_keys_was_measured():
     assert one.loc[0, "linear"] == usual.loc[0, "linear"] and one.loc[0, "knn1"] == usual.loc[0, "knn1"]
     more = measured(**images, method="jcl", changes="{}")["linear"] - usual["linear"]
     assert_told(r"five keys are (\S+) to (\S+) points above one", [more.min(), more.max()])
-    by_strength = {value: measured(**images, method="jcl", keys=5, strength=value)["linear"] for value in (0, 4, 10)}
+    by_strength = {value: measured(**images, method="jcl", keys=5, strength=value, temperature=0.2)["linear"]
+                   for value in (0, 4, 10)}
     assert by_strength[4].idxmin() == 0 and len(by_strength[4]) == 3
-    assert_told(r"lambda of 0 and of 10 end (\S+) and (\S+) points above lambda = 4 of the same seed",
-                [by_strength[value][0] - by_strength[4][0] for value in (0, 10)])
+    others = {value: measured(**images, method="jcl", keys=5, temperature=value)["linear"][0] for value in (0.1, 0.5)}
+    plain = measured(**images, method="vanilla")["linear"][0]
+    assert_told(
+        r"lambda of 0 and of 10 end (\S+) and (\S+) points above the recipe's lambda of 4 with the same seed, tau of "
+        r"0\.1 (\S+) above its 0\.2 and tau of 0\.5 (\S+) below it, and the plain mean of five losses (\S+) above",
+        [*(by_strength[value][0] - by_strength[4][0] for value in (0, 10)), others[0.1] - by_strength[4][0],
+         by_strength[4][0] - others[0.5], plain - by_strength[4][0]])
     sampled = table("sampled_keys_cifar10_cifar10_lossless_subset_npz").set_index("keys")
     closed = sampled["closed_form"].iloc[0]
     assert_told(

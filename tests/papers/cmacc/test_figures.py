@@ -319,7 +319,8 @@ def test_every_split_has_its_own_point_and_nothing_printed_is_shown_beside_a_par
 
 def test_shares_of_the_negatives_stand_below_one_another_with_the_expectation_on_every_panel():
     table = diversity_table()
-    figure = figures.category_diversity(table.sample(frac=1, random_state=0))
+    uneven = table.assign(expected=table["expected"] * (1 + 1e-15 * (table["sampler"] == "random")))  # of other seeds
+    figure = figures.category_diversity(uneven.sample(frac=1, random_state=0))
     assert titles(figure) == ["negatives of video", "negatives of audio", *[""] * 4]
     for axes, (batch, modality) in zip(figure.axes, itertools.product((32, 64, 128), ("video", "audio")), strict=True):
         rows = table[(table["target"] == modality) & (table["batch"] == batch)].set_index("sampler").loc[[*COMPARED]]
