@@ -291,8 +291,8 @@ def figures() -> None:
     with acquire(manifest.project_root() / ".lock", -1):  # as `results export`, which writes the same logs
         finished = finished_cells(store)
         written = papers.export_logs(finished, store, folder)
-        for path in [*written, *papers.redraw(everything(finished), folder)]:
-            print(path)
+    for path in [*written, *papers.redraw(everything(finished), folder)]:
+        print(path)
 
 
 @app.command()

@@ -67,8 +67,8 @@ def prepare(
 
     Raises:
         FileNotFoundError: if the data set or one of its lists is not there, saying where it comes from and goes to.
-        ValueError: if the size is another, the set is not the official one, or files cannot be used: how many, which
-            and why.
+        ValueError: if the size is outside `SIZES`, the set is not the official one, or files cannot be used: how many,
+            which and why.
         OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
     """
     if not SIZES[0] <= size <= SIZES[1]:

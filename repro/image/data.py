@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from repro.data import manifest, npz
-from repro.data.archives import stamp
 from repro.data.disk import alone, write_atomically
 from repro.data.prepared import made_once
 from repro.image import DATASETS, readers
@@ -71,8 +70,8 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         return _left_in_files(declared, root, subset)
     if not subset:
         path, = manifest.require(declared, root)
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        made_of = "".join(f"{file} {stamp(file)}\n" for file in files)
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
+        made_of = "".join(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n" for file in files)
         return _image_set(name, _made_once(declared, made_of, lambda: _official(declared, path)))
     copy = manifest.copy_of(name)
     if copy is None:

@@ -199,8 +199,8 @@ def measured(
 ) -> Check:
     """A check of finished cells: the verdict of those that carry furthest, with what the others say.
 
-    Of the versions of a data set and preset that comes first which has most of what is compared, then most degrees of
-    freedom, then the newest.
+    Of the versions of a data set and preset that comes first which has most of what is compared, then most runs of it,
+    on the side with fewer, then the newest.
 
     Args:
         tables: whose cells it needs.
@@ -217,7 +217,7 @@ def measured(
             concerned = not datasets or bundled or manifest.plain(setting.dataset) in datasets
             if concerned and (setting.level == verdicts.PAPER or not numbers):
                 estimates = compare(setting)
-                if known := [estimate.freedom for estimate in estimates.values() if estimate is not None]:
+                if known := [estimate.runs for estimate in estimates.values() if estimate is not None]:
                     most = -len(known), -sum(known), -(setting.version or 0)
                     order = rank(setting.level), setting.dataset, setting.preset, *most
                     findings.append((order, setting, judge(estimates), estimates))

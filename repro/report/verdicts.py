@@ -92,6 +92,7 @@ class Estimate(NamedTuple):
     error: float    # standard error of the mean; NaN if unknown
     freedom: float  # degrees of freedom of the error
     basis: str      # what both rest on, in words
+    runs: int = 1   # of the side with fewer of them
 
     def tail(self, bound: float) -> float:
         """Probability of a difference at least as high if the true one were `bound`; NaN if the error is unknown."""
@@ -146,7 +147,7 @@ def paired(differences: Series, what: str = "pairs") -> Estimate:
     """The mean of differences, its error from their own scatter; unknown where there is one alone."""
     count = len(differences)
     basis = f"{count} {what}" if count > 1 else "1 seed"
-    return Estimate(float(differences.mean()), float(differences.sem()), count - 1, basis)
+    return Estimate(float(differences.mean()), float(differences.sem()), count - 1, basis, count)
 
 
 def difference(first: Series, second: Series, deviation: Deviation) -> Estimate | None:
@@ -157,8 +158,8 @@ def difference(first: Series, second: Series, deviation: Deviation) -> Estimate 
     if len(shared) >= 2:
         return paired(first[shared] - second[shared])
     error = deviation.value * math.sqrt(1 / len(first) + 1 / len(second))
-    mean = float(first.mean() - second.mean())
-    return Estimate(mean, error, deviation.freedom, f"{len(first)} against {len(second)} runs")
+    mean, basis = float(first.mean() - second.mean()), f"{len(first)} against {len(second)} runs"
+    return Estimate(mean, error, deviation.freedom, basis, min(len(first), len(second)))
 
 
 def from_printed(ours: Series, published: float, deviation: Deviation) -> Estimate | None:
@@ -167,7 +168,7 @@ def from_printed(ours: Series, published: float, deviation: Deviation) -> Estima
         return None
     error = deviation.value * math.sqrt(1 + 1 / len(ours))
     runs = "1 run" if len(ours) == 1 else f"{len(ours)} runs"
-    return Estimate(float(ours.mean()) - published, error, deviation.freedom, runs)
+    return Estimate(float(ours.mean()) - published, error, deviation.freedom, runs, len(ours))
 
 
 def above(estimates: Estimates, margin: float = 0.0) -> str:

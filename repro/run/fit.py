@@ -45,7 +45,7 @@ def fit(
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
-    step needs no host synchronisation. A report checks the losses, appends a line to `progress.jsonl` and, when
+    step needs no host synchronisation. A report checks losses and weights, appends a line to `progress.jsonl` and, when
     `checkpoint_seconds` have passed, saves a checkpoint, as the end does.
 
     Args:
@@ -85,6 +85,7 @@ def fit(
         if done % interval and not last and not probe_due:
             continue
         means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+        _check_weights(learner, done)
         losses.clear()
         now = time.monotonic()
         seconds += now - reported_at
@@ -97,7 +98,6 @@ def fit(
         reported_at = time.monotonic() if probe_due else now
         late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
-            _check_weights(learner, done)
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation

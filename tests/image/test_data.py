@@ -175,7 +175,7 @@ def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader
     assert found.classes == ("cat", "dog") and found.test.tolist() == [False] * 3 + [True] * 2
     declared(monkeypatch, "mine", train=9, test=2)
     with pytest.raises(ValueError, match="holds other numbers of images than mine: train 3, test 2; expected train 9"):
-        data.load("mine")  # what a manifest expects is no part of what was prepared
+        data.load("mine")  # what was prepared by another manifest does not count
     declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
     with pytest.raises(ValueError, match=r"data_manifests/mine.yaml: reader='numpy_fil' is not one of: .*'numpy_file'"):
         data.load("mine")
@@ -192,6 +192,7 @@ def test_pictures_that_change_in_a_folder_are_read_again(folders, monkeypatch):
     same_as(data.load("mine"), images, [0, 1, 0, 1])
     images[1] = 255 - images[1]
     (folder / "train" / "dog" / "0.png").write_bytes(png(images[1]))
+    (folder / "train" / "dog" / ".#0.png").symlink_to("nowhere")  # of an editor
     same_as(data.load("mine"), images, [0, 1, 0, 1])
     for name in names[:2]:
         (folder / f"{name}.png").unlink()

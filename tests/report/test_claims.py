@@ -388,10 +388,11 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
 
 def test_the_released_selection_is_measured_where_samplers_are_compared(tmp_path):
     rows = [sounding("cmacc", {"ucf101": value + seed}, dataset="kinetics700", preset="paper", seed=seed,
-                     sampler=sampler, batch=128)
-            for sampler, value in (("released", 60.0), ("gradient", 70.0)) for seed in (0, 1)]
+                     sampler=sampler, batch=batch)
+            for sampler, value, batch in (("released", 60.0, 16), ("gradient", 70.0, 16), ("gradient", 80.0, 128))
+            for seed in (0, 1)]
     assert measured(frame(*rows), tmp_path, ["C-10"])["C-10"] == (
-        "kinetics700, paper recipe: ucf101 60.5 instead of 70.5 (2 seeds)")
+        "released minus printed, kinetics700, paper recipe: M = 16, ucf101 -10.00, s.e. 0.00 (2 pairs)")
     assert measured(frame(*rows[2:]), tmp_path, ["C-10"])["C-10"] == "not measured"
 
 

@@ -172,6 +172,8 @@ def test_of_versions_that_which_compares_most_has_the_verdict_then_the_newest(ev
     assert CHECK(evidence(*older, *more, *newer)).verdict == FAILS
     assert CHECK(evidence(*older, *newer[::2])).verdict == HOLDS  # of the newer one side alone
     assert CHECK(evidence(*older, *newer[:4])).verdict == HOLDS   # and fewer seeds
+    single = [older[0], older[-1], *(skeleton("AE", 50.0 + seed, seed=seed) for seed in range(9))]
+    assert CHECK(evidence(*single, *newer)).verdict == FAILS  # the older's error is that of other cells
 
 
 def test_random_initialisation_is_judged_by_how_far_it_scatters_itself(evidence):

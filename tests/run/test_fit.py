@@ -263,7 +263,7 @@ def test_a_loss_that_is_not_finite_names_term_and_step(tmp_path, undisturbed, va
 
 
 @pytest.mark.parametrize("step", [9, 20])
-def test_an_update_that_leaves_no_finite_weights_is_not_saved(tmp_path, undisturbed, step):
+def test_of_an_update_that_leaves_no_finite_weights_nothing_is_saved(tmp_path, undisturbed, step):
     class Diverging(Walk):
         def step(self):
             values = super().step()
@@ -272,8 +272,10 @@ def test_an_update_that_leaves_no_finite_weights_is_not_saved(tmp_path, undistur
             return values
 
     with pytest.raises(NonFiniteLoss, match=rf"^weights are not finite after step {step}; lower the learning rate"):
-        train(Diverging(), tmp_path, checkpoint_seconds=0)
-    assert load_checkpoint(tmp_path)["step"] == (step - 1) // 3 * 3
+        train(Diverging(), tmp_path, checkpoint_seconds=0, probe=lambda: {"linear": math.inf}, probe_steps=step)
+    sound = (step - 1) // 3 * 3
+    assert load_checkpoint(tmp_path)["step"] == sound and progress(tmp_path) == undisturbed[1][: sound // 3]
+    assert not (tmp_path / "probes.jsonl").exists()
     learner = Walk()
     train(learner, tmp_path)
     assert_equal_states(learner.state_dict(), undisturbed[0])

@@ -113,8 +113,8 @@ def dictionary_size(table: DataFrame) -> Figure:
 def mutual_information(table: DataFrame) -> Figure:
     """Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, against
     the number of characters and the information (nats) that the two grids of a pair share; without the latter where
-    pairs are drawn otherwise than the paper's. The paper shows this as a
-    curve without its values, so that there is nothing to compare with.
+    pairs are drawn otherwise than the paper's. The paper shows this as a curve without its values, so that there is
+    nothing to compare with.
 
     Source: Fig. 3a.
     """
