@@ -17,7 +17,7 @@ from typer import Argument, Option
 from repro import papers
 from repro.data import manifest, present
 from repro.data.disk import acquire
-from repro.recipe import choose, in_words, parse_number
+from repro.recipe import choose, entry_name, in_words, parse_number
 from repro.run.store import Store
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
@@ -236,11 +236,11 @@ def results_list() -> None:
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
         target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
-        called = [recipe.get(named_by.get(cell.study), ""), in_words(json.loads(cell.changes) or {})]
+        trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes) or {})
         where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
         number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
         origin = "new" if cell.new else "exported"
-        print(f"{where}  {origin:<8}  seed {cell.seed}  {number}  {', '.join(filter(None, called))}")
+        print(f"{where}  {origin:<8}  seed {cell.seed}  {number}  {trained}")
 
 
 @results_app.command("export")

@@ -25,7 +25,7 @@ from repro.papers.cmacc import selection_steps
 from repro.papers.sce import target_distributions
 from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
-from repro.recipe import in_words
+from repro.recipe import entry_name
 from repro.report import views
 from repro.report.logs import lines_of
 from repro.report.style import BLUE, VERMILLION
@@ -325,8 +325,8 @@ def _logged(folders: list[Path]) -> dict[str, Path]:
     for folder in folders:
         if (folder / "progress.jsonl").exists():
             cell = read_description(folder / "recipe.json")
-            called = cell["recipe"].get(named_by.get(cell["study"])), in_words(cell["changes"] or {})
-            about = *called, f"seed {cell['seed']}", cell["preset"], f"{cell['dataset']} ({cell['key'][:4]})"
+            trained = entry_name(cell["recipe"].get(named_by.get(cell["study"]), ""), cell["changes"] or {})
+            about = trained, f"seed {cell['seed']}", cell["preset"], f"{cell['dataset']} ({cell['key'][:4]})"
             logged[", ".join(filter(None, about))] = folder
     return logged
 

@@ -40,6 +40,11 @@ def in_words(changes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={'none' if value is None else value}" for name, value in changes.items())
 
 
+def entry_name(named: str, changes: Mapping[str, Any]) -> str:
+    """What is trained and what departs from its preset, as a recipe is called in texts: "AE, layers=3"."""
+    return ", ".join(filter(None, (named, in_words(changes))))
+
+
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     """A whole number from `least` to `LARGEST`, given as an integer or as text; else ValueError names the two."""
     text = str(value).strip()

@@ -28,7 +28,7 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro.data import manifest
-from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, in_words, parse_numbers, swept
+from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, in_words, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import everything, rows_of
@@ -693,11 +693,11 @@ def require_one_recipe(cells: DataFrame, study: Study) -> None:
     mixed = cells[compared].map(repr).groupby(alike).transform("nunique") > 1
     if mixed.any(axis=None):
         first = mixed.any(axis=1).idxmax()
+        trained = entry_name(*cells.loc[first, ["named", "changes"]])
         seeds = cells[pd.concat([column == column[first] for column in alike], axis=1).all(axis=1)]
-        called = ", ".join(filter(None, (cells.loc[first, "named"], in_words(cells.loc[first, "changes"]))))
         raise ValueError(
             f"on {cells.loc[first, 'dataset']}, {cells.loc[first, 'preset']} recipe, seeds "
-            f"{', '.join(map(str, seeds['seed']))} of {called} differ in {', '.join(mixed.columns[mixed.loc[first]])} "
+            f"{', '.join(map(str, seeds['seed']))} of {trained} differ in {', '.join(mixed.columns[mixed.loc[first]])} "
             f"(cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
             "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
         )

@@ -12,7 +12,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.recipe import choose, in_words, parse_numbers
+from repro.recipe import choose, entry_name, parse_numbers
 from repro.run.export import everything, rows_of, whole_lines
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store, parse_json
@@ -49,8 +49,7 @@ def stored(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "al
 def labels(cells: DataFrame) -> Series:
     """What cells of a table are called in texts, without their seeds: "AE, layers=3"."""
     pairs = zip(cells["named"], cells["changes"], strict=True)
-    names = [", ".join(filter(None, (name, in_words(changes)))) for name, changes in pairs]
-    return Series(names, cells.index, dtype=object)
+    return Series([entry_name(*pair) for pair in pairs], cells.index, dtype=object)
 
 
 def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:

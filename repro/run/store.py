@@ -27,7 +27,7 @@ import filelock
 
 from repro.data import manifest
 from repro.data.disk import TEMPORARY, acquire, alone, naming, write_atomically
-from repro.recipe import Recipe, in_words
+from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
     "key": str, "study": str, "recipe": dict, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
@@ -81,8 +81,8 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What people are told it is: what is trained, and what departs from the preset: "AE, layers=3"."""
-        return ", ".join(filter(None, [getattr(self.recipe, self.recipe.named_by), in_words(self.changes)]))
+        """What people are told it is, see `repro.recipe.entry_name`."""
+        return entry_name(getattr(self.recipe, self.recipe.named_by), self.changes)
 
     def __str__(self) -> str:
         return f"{self.label}, seed {self.seed}"

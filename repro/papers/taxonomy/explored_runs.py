@@ -8,7 +8,7 @@ from torch import Tensor
 
 from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
-from repro.recipe import in_words
+from repro.recipe import entry_name
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.data import Sequences, SkeletonSet
@@ -132,8 +132,7 @@ def label(cell: dict) -> str:
     recipe, changes = cell["recipe"], cell["changes"]
     if changes is None:  # in the first edition
         changes = SKELETONS.changes(SkeletonRecipe.from_dict(recipe), cell["preset"])
-    parts = (recipe["objectives"], in_words(changes), f"seed {cell['seed']}", cell["preset"])
-    return ", ".join(filter(None, parts))
+    return f"{entry_name(recipe['objectives'], changes)}, seed {cell['seed']}, {cell['preset']}"
 
 
 def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device) -> ExploredRun:

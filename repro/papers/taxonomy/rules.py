@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import LOGS
-from repro.recipe import in_words
+from repro.recipe import entry_name
 from repro.report import verdicts
 from repro.report.logs import read
 from repro.report.logs import write as write_table
@@ -79,7 +79,7 @@ def _usual(stopped: DataFrame) -> DataFrame:
 
 def _entry(objective: str, fields: Mapping[str, Any]) -> str:
     """What a run of an objective with these fields is called in the log."""
-    return f"{objective}, {in_words(SKELETONS.changes(PRESETS['paper']('ucla', objective, **fields), 'paper'))}"
+    return entry_name(objective, SKELETONS.changes(PRESETS["paper"]("ucla", objective, **fields), "paper"))
 
 
 def compared(log: DataFrame) -> DataFrame:
