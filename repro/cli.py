@@ -247,6 +247,7 @@ def results_list() -> None:
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the logs of figures.
 
+    Of one cell the newest counts: what you trained again takes the place of what was there.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
 
     Example: repro results export
@@ -255,10 +256,12 @@ def results_export() -> None:
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
-        before, finished = len(read_cells(path)), finished_cells(store)
+        before, finished = read_cells(path), finished_cells(store)
         cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
         left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
-        print(f"{path}: {len(cells)} cells, {len(cells) - before} of them new{left_out}")
+        replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
+        again = f", {replaced} in place of what was there" if replaced else ""
+        print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
         for log in papers.export_logs(finished, store, path.parent):
             print(log)
 
@@ -281,7 +284,9 @@ def results_weights(
 
 @app.command()
 def figures() -> None:
-    """Redraw every figure, and the table or log behind it, from REPRO_RUNS and figures/. Trains nothing.
+    """Redraw every figure in figures/, and the table or log behind it, from REPRO_RUNS and figures/. Trains nothing.
+
+    Your cells stand among those that came with the project, the newest of one cell; `git checkout figures` undoes it.
 
     Example: repro figures
     """

@@ -93,7 +93,8 @@ def examined_runs(root: Path) -> Iterator[str]:
     begun = [folder for folder in folders if folder not in finished and (folder / "recipe.json").exists()]
     yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
     for folder in begun[:LISTED]:
-        yield f"unfinished: {folder}: {trained(folder):.0%} trained; {owner(folder)} has it or had it last"
+        saved = "" if (folder / "checkpoint.pt").exists() else ", nothing of it saved yet"
+        yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
     for folder in finished:

@@ -91,6 +91,8 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
     thread.join(60)
     assert read_cells(exported)["seed"].tolist() == [0, 1]
     assert repro("results", "export")[1] == f"{exported}: 2 cells, 0 of them new; left out, of smoke runs: 1\n"
+    finish(store, paper("ucla", "CE"), {"linear": 51.0}, seed=1, preset="quick")
+    assert ", 0 of them new, 1 in place of what was there; left" in repro("results", "export")[1]
 
 
 def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):

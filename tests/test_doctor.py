@@ -116,7 +116,9 @@ def test_a_few_unfinished_cells_are_named(runs):
     (count, *lines, _), problems = found(runs)
     assert count == f"cells: 0 finished, {LISTED + 2} unfinished" and problems == []
     assert len(lines) == LISTED
-    assert all(f": 75% trained; process {os.getpid()} on " in line for line in lines)
+    assert all(f": 75% trained, nothing of it saved yet; process {os.getpid()} on " in line for line in lines)
+    (run.folder.parent / CELL.key / "checkpoint.pt").touch()
+    assert sum(f": 75% trained; process {os.getpid()} on " in line for line in found(runs)[0]) == 1
 
 
 def test_a_plan_that_was_killed_counts_no_cells(runs):

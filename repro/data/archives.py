@@ -84,7 +84,8 @@ def naming_damage(path: Path) -> Iterator[None]:
     except DAMAGED as error:
         if isinstance(error, OSError) and error.filename:  # one of damage names no file
             raise
-        raise ValueError(f"{path} is truncated or damaged ({error}); fetch it again") from error
+        remedy = "fetch it again, `repro data list` says how"
+        raise ValueError(f"{path} is truncated or damaged ({error}); {remedy}") from error
 
 
 def entries(path: Path) -> list[Entry]:

@@ -266,7 +266,8 @@ def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
                 raise ValueError(f"it unpacks to {announced:,} bytes, at most {most + SLACK:,} are read")
             arrays = {name: np.asarray(file[name]) for name in required}
     except UNREADABLE as error:
-        raise ValueError(f"{path} is not an .npz of images and labels: {error}") from error
+        raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with "
+                         f"{', '.join(required)}") from error
     return arrays
 
 

@@ -191,15 +191,13 @@ def comparable(table: DataFrame) -> pd.Series:
 
 
 def seeds_in_words(table: DataFrame) -> str:
-    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds" or "1 seed (with ± std: mean of 3)"."""
+    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds", or of "3 seeds, else 1 seed"."""
     counts = table.loc[table["ours"].notna(), "n_seeds"]
     several = counts[counts > 1]
     if several.empty:
         return "not run" if counts.empty else "1 seed"
     number = f"{several.min()} to {several.max()}" if several.nunique() > 1 else f"{several.max()}"
-    if len(several) < len(counts):
-        return f"1 seed (with {PLUS_MINUS} std: mean of {number})"
-    return f"mean {PLUS_MINUS} std of {number} seeds"
+    return f"mean {PLUS_MINUS} std of {number} seeds" + (", else 1 seed" if len(several) < len(counts) else "")
 
 
 def equally_many_seeds(table: DataFrame) -> bool:

@@ -10,7 +10,7 @@ from repro.data import manifest
 from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS, OBJECTIVES
 from repro.skeleton.study import SKELETONS
-from repro.skeleton.terms import PRINTED
+from repro.skeleton.terms import PRINTED, TERMS
 from repro.table import Fields, Table
 
 MEASURES = (
@@ -33,9 +33,9 @@ def printed_settings(dataset: str) -> Sequence[Fields]:
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
+    """Cells with a column for each term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
+    return cells.assign(**{term: [int(term in names) for names in terms] for term in TERMS})
 
 
 def printed_accuracy(row: Any) -> float:
@@ -67,7 +67,7 @@ TABLES = {
         rows=[{"objectives": METHODS}],
         datasets=("synthetic", "ucla", "ntu"),
         methods=OBJECTIVES,
-        columns=("objectives", *PRINTED),
+        columns=("objectives", *TERMS),
         printed=printed_accuracy,
         settings=printed_settings,
         measures=MEASURES,

@@ -164,8 +164,8 @@ def test_printed_values_need_comparable_data_and_stand_apart_on_others():
 
 
 @pytest.mark.parametrize(("counts", "words", "caption"), [
-    ([3, 1, 1, 3], "1 seed (with ± std: mean of 3)", "where there are several; what has none is of 1 seed."),
-    ([2, 1, 1, 5], "1 seed (with ± std: mean of 2 to 5)", "where there are several; what has none is of 1 seed."),
+    ([3, 1, 1, 3], "mean ± std of 3 seeds, else 1 seed", "where there are several; what has none is of 1 seed."),
+    ([2, 1, 1, 5], "mean ± std of 2 to 5 seeds, else 1 seed", "where there are several; what has none is of 1 seed."),
     ([2, 3, 3, 3], "mean ± std of 2 to 3 seeds", "one standard deviation over seeds."),
     ([1, 1, 1, 1], "1 seed", None),
 ])
