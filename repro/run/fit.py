@@ -182,7 +182,8 @@ def _check_weights(learner: Learner, done: int) -> None:
     """A loss is that before its update: the last one may be finite where the weights it leaves are not."""
     modules = [getattr(learner, name) for name in learner.parts]
     weights = [weight for module in modules if isinstance(module, nn.Module) for weight in module.parameters()]
-    if not all(bool(weight.isfinite().all()) for weight in weights):
+    finite = [weight.isfinite().all() for weight in weights]
+    if finite and not torch.stack(finite).all():  # one host synchronisation, not one a weight
         raise NonFiniteLoss(f"weights are not finite after step {done}; lower the learning rate or clip harder")
 
 
