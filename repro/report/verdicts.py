@@ -151,12 +151,16 @@ def paired(differences: Series, what: str = "pairs") -> Estimate:
 
 
 def difference(first: Series, second: Series, deviation: Deviation) -> Estimate | None:
-    """The first minus the second, both by seed: paired if they share two seeds, else with the pooled deviation."""
+    """The first minus the second, both by seed: paired if they share two seeds, else with the pooled deviation.
+
+    So with pairs that differ by the same, as accuracies on few test samples may: that is no certainty.
+    """
     if first.empty or second.empty:
         return None
     shared = first.index.intersection(second.index)
-    if len(shared) >= 2:
-        return paired(first[shared] - second[shared])
+    pairs = paired(first[shared] - second[shared])
+    if pairs.error > 0:
+        return pairs
     error = deviation.value * math.sqrt(1 / len(first) + 1 / len(second))
     mean, basis = float(first.mean() - second.mean()), f"{len(first)} against {len(second)} runs"
     return Estimate(mean, error, deviation.freedom, basis, min(len(first), len(second)))

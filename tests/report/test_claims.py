@@ -213,7 +213,8 @@ def test_samplers_on_grids_are_compared_where_they_may_differ(tmp_path):
 
 def test_grids_are_compared_in_the_first_regime_in_which_most_pairs_have_seeds(tmp_path):
     def grids(method, seed, characters, **fields):
-        linear = {"smoco": 50.0, "xmoco": 60.0}[method] + seed * characters / 10
+        base, sign = {"smoco": (50.0, 1), "xmoco": (60.0, -1)}[method]
+        linear = base + sign * (seed - 0.5) * characters / 10
         return sounding(method, {"linear": linear, "linear_held_out": linear}, dataset="multiomniglot", seed=seed,
                         version=5, characters=characters, augmented=True, **fields)
 
@@ -280,13 +281,13 @@ def test_the_newest_version_counts_once_it_has_all_rows_of_the_table(tmp_path):
         assert f"version {version}: " in row_of("T6", tmp_path, *older, *cells)["evidence"].partition(". Also")[0]
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(1.0, HOLDS), (12.0, FAILS)])
-def test_the_printed_column(shift, verdict, tmp_path):
+@pytest.mark.parametrize(("shift", "verdict", "of_two"), [(1.0, HOLDS, UNDECIDED), (12.0, FAILS, FAILS)])
+def test_the_printed_column(shift, verdict, of_two, tmp_path):
     table = printed("taxonomy")
     rows = [skeleton(name, value + shift + seed - 1, seed=seed) for seed in (0, 1, 2)
             for name, value in zip(glm.names(table), table["UCLA"], strict=True)]
     assert row_of("T10", tmp_path, *rows)[["verdict", "level"]].tolist() == [verdict, PAPER]
-    assert row_of("T10", tmp_path, *rows[:-15])["verdict"] == verdict  # two seeds
+    assert row_of("T10", tmp_path, *rows[:-15])["verdict"] == of_two  # two seeds: AE's own interval is wide
     assert row_of("T10", tmp_path, *rows[:-30])["verdict"] == UNDECIDED  # one
 
 
@@ -392,7 +393,7 @@ def test_the_released_selection_is_measured_where_samplers_are_compared(tmp_path
             for sampler, value, batch in (("released", 60.0, 16), ("gradient", 70.0, 16), ("gradient", 80.0, 128))
             for seed in (0, 1)]
     assert measured(frame(*rows), tmp_path, ["C-10"])["C-10"] == (
-        "released minus printed, kinetics700, paper recipe: M = 16, ucf101 -10.00, s.e. 0.00 (2 pairs)")
+        "released minus printed, kinetics700, paper recipe: M = 16, ucf101 -10.00, s.e. 0.71 (2 against 2 runs)")
     assert measured(frame(*rows[2:]), tmp_path, ["C-10"])["C-10"] == "not measured"
 
 

@@ -67,6 +67,14 @@ def test_seeds_are_paired_where_two_are_shared():
     assert difference(Series(dtype=float), second, Deviation(1.0, 5)) is None
 
 
+def test_pairs_that_differ_by_the_same_take_the_pooled_deviation():
+    """Two shared seeds of 0.25 more each: no certainty, but an error of 3 sqrt(1/2 + 1/3)."""
+    first, second = Series([50.25, 51.25]), Series([50.0, 51.0, 40.0])
+    estimate = difference(first, second, Deviation(3.0, 5))
+    assert estimate[1:3] == pytest.approx((3 * (1 / 2 + 1 / 3) ** 0.5, 5))
+    assert above(named(difference(first, second[:2], Deviation(math.nan, 0)))) == UNDECIDED
+
+
 def test_single_runs_take_the_pooled_deviation_as_students_two_sample_test_does():
     generator = np.random.default_rng(0)
     first, second = generator.normal(3, 1, 4), generator.normal(2, 1, 5)

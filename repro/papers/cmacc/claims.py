@@ -35,7 +35,7 @@ RUN = ("cross_modal", "transfer")
 SAVING, LARGE = 2048, 10_000  # sizes about which dictionaries are said to be large enough, and too large
 CLOSE = 3.0  # points: accuracies called about equal
 VIEW = ("the paper does not define SMoCo's views; shortened recipes show all sides the same affine changes, no labels, "
-        "and are read on new pairs and on drawings never seen")
+        "and are read on new pairs and on drawings never seen; judged with the printed number of pairs if it was run")
 GRIDS = ("on grids of three characters, 2,000 distinct ones with Zipf's frequencies, drawn anew, of new pairs and of "
          "drawings never seen")
 POSTERIOR = "up to version 4 of the training the quick recipe's Eq. 4 has a temperature of 0.07, the paper's has none"

@@ -130,8 +130,11 @@ def single_terms_printed() -> predicates.Exact:
 
 
 def column_here(setting: Setting) -> Estimates:
+    """The printed column; objectives whose seeds fall apart have a deviation of their own."""
     values = glm.printed_by_objective()["UCLA"]
-    return {name: setting.from_printed("taxonomy", value, objectives=name) for name, value in values.items()}
+    alike = [[name] for name in rules.SCATTERED] + [[name for name in values.index if name not in rules.SCATTERED]]
+    return {name: part.from_printed("taxonomy", values[name], objectives=name)
+            for names in alike for part in [setting.among("objectives", names)] for name in names}
 
 
 def drop_printed() -> predicates.Exact:

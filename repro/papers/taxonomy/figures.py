@@ -393,8 +393,9 @@ def agreement(table: DataFrame) -> str:
     """How far a table agrees with the printed column, in words; random initialisation is left out.
 
     Spearman's correlation with it; the standard deviation s between seeds in points, pooled over the objectives
-    (weights: seeds - 1); and which objectives stand further from it than twice s sqrt(1 + 1/n), the farthest first:
-    our mean of n seeds has the variance s^2 / n and the printed number, taken for one run, s^2.
+    (weights: seeds - 1) but those of `rules.SCATTERED`, which have that of their own seeds; and which objectives stand
+    further from it than twice s sqrt(1 + 1/n), the farthest first: our mean of n seeds has the variance s^2 / n and the
+    printed number, taken for one run, s^2.
 
     Args:
         table: rows of a table, as `run_table` returns them.
@@ -406,15 +407,17 @@ def agreement(table: DataFrame) -> str:
     recipe = ", ".join([f"{style.only(table, 'preset').capitalize()} recipe", *style.departures_in_words(table)])
     correlation = table["ours"].corr(table["published"], method="spearman")
     order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
-    freedom = (table["n_seeds"] - 1).where(table["std"].notna(), 0)
+    scattered = table["objectives"].isin(rules.SCATTERED)
+    freedom = (table["n_seeds"] - 1).where(table["std"].notna() & ~scattered, 0)
     if not freedom.any():
         return f"{order} One seed says nothing about how far numbers scatter."
     deviation = math.sqrt((table["std"] ** 2 * freedom).sum() / freedom.sum())
-    distances = (table["difference"] / (deviation * (1 + 1 / table["n_seeds"]) ** 0.5)).abs()
+    distances = table["difference"].abs() / table["std"].where(scattered, deviation) / (1 + 1 / table["n_seeds"]) ** 0.5
     apart = table.loc[distances[distances > 2].sort_values(ascending=False).index]
     names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart.itertuples()]
+    own = f"; {' and '.join(table['objectives'][scattered])} by their own seeds" if scattered.any() else ""
     return (f"{order} The standard deviation between seeds is {deviation:.1f} points ({freedom.sum()} degrees of "
-            f"freedom). More than two of them away from one printed run: "
+            f"freedom{own}). More than two of them away from one printed run: "
             f"{', '.join([f'{len(names)} of {compared} objectives', *names])}.")
 
 

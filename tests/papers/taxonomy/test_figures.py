@@ -300,9 +300,10 @@ def test_agreement_in_order_is_scipys_correlation_without_random_and_what_is_mis
 
 def test_the_deviation_is_that_of_the_residuals_of_trained_objectives():
     """Of three seeds and of two: sqrt((2 x 1 + 1 x 4) / 3); random initialisation and single seeds do not count."""
-    rows = compared([50.0, 60, 70, 80], [50.0, 61, 71, 81], std=[3.0, 1.0, 2.0, NAN], n_seeds=[9, 3, 2, 1])
+    rows = compared([50.0, 50, 60, 70, 80], [50.0, 50, 61, 71, 81], [3.0, NAN, 1.0, 2.0, NAN], [9, 1, 3, 2, 1])
     text = figures.agreement(rows)
-    assert "is 1.4 points (3 degrees of freedom)." in text
+    assert "is 1.4 points (3 degrees of freedom; AE by their own seeds)." in text
+    assert "is 1.4 points (3 degrees of freedom)." in figures.agreement(rows.query("objectives != 'AE'"))
     single = figures.agreement(compared([50.0, 60, 70], [1.0, 2, 3], std=NAN, n_seeds=1))
     assert single.endswith("One seed says nothing about how far numbers scatter.")
 
@@ -312,8 +313,16 @@ def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds):
     """One entry of n seeds among others whose deviation is 2: two deviations are 4 sqrt(1 + 1/n) points."""
     for beyond, count in ((1e-3, 1), (-1e-3, 0)):
         ours = 50 + 4 * math.sqrt(1 + 1 / seeds) + beyond
-        rows = compared([1.0, 60, ours], [1.0, 60, 50], [9.0, 2.0, 2.0 if seeds > 1 else NAN], [3, 3, seeds])
-        assert f"run: {count} of 2 objectives" in figures.agreement(rows)
+        deviations = [9.0, 30.0, 2.0, 2.0 if seeds > 1 else NAN]
+        rows = compared([1.0, 60, 60, ours], [1.0, 60, 60, 50], deviations, [3, 3, 3, seeds])
+        assert f"run: {count} of 3 objectives" in figures.agreement(rows)
+
+
+@pytest.mark.parametrize(("deviation", "count"), [(4.9, 1), (5.1, 0)])
+def test_objectives_whose_seeds_fall_apart_are_judged_by_their_own(deviation, count):
+    """AE of four seeds 11.18 from the print: two deviations of 5 times sqrt(1 + 1/4); those of CE are 0.1."""
+    rows = compared([1.0, 60 + 10 * math.sqrt(1.25), 50], [1.0, 60, 50], [9.0, deviation, 0.1], [3, 4, 3])
+    assert f"run: {count} of 2 objectives" in figures.agreement(rows)
 
 
 def test_agreement_in_words():
