@@ -94,9 +94,7 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
         source += f" with clips={recipe.clips}"
         order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(DRAW))
         pairs = pairs[order[: recipe.clips].sort().values]
-    height, width = data.frames.shape[1:3] if isinstance(data, Clips) and len(data.frames) else (recipe.size,) * 2
-    if min(height, width) < recipe.size:
-        raise ValueError(f"size={recipe.size} exceeds the frames of {data.name}, {height} x {width} pixels; lower it")
+    check_crop(recipe.size, data)
     if recipe.method != "scratch" and recipe.batch > len(pairs):
         raise ValueError(f"batch={recipe.batch} exceeds the {len(pairs)} training pairs of {source}; lower it")
     if recipe.method == "cmacc":
@@ -106,6 +104,19 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
                              f"pool={recipe.pool}, drawn from {len(pairs)} pairs of {source}, and "
                              f"batch={recipe.batch} are selected; choose a smaller dictionary")
     return pairs
+
+
+def check_crop(size: int, data: Pairs) -> None:
+    """Refuse clips with frames smaller than the crop of `size` pixels, as a ValueError."""
+    height, width = data.frames.shape[1:3] if isinstance(data, Clips) and len(data.frames) else (size, size)
+    if min(height, width) < size:
+        raise ValueError(f"size={size} exceeds the frames of {data.name}, {height} x {width} pixels; lower it")
+
+
+def channels_of(data: Pairs, modality: str) -> int | None:
+    """Channels of the views of a modality, of sound its mel bands; None if no item has it."""
+    items = data.has(modality).nonzero().flatten()[:1]
+    return data.centred(modality, items).shape[2] if len(items) else None
 
 
 def modalities_of(data: Pairs) -> tuple[str, ...]:

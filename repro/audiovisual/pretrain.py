@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from repro.audiovisual import MODALITIES, augment
-from repro.audiovisual.data import Pairs, drawn, members, modalities_of
+from repro.audiovisual.data import Pairs, channels_of, drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast.dictionary import Dictionary
@@ -302,6 +302,4 @@ class Pretrainer(Gatherer):
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:
     """The encoder of a modality, for as many channels as the data has; of a modality it lacks, the usual ones."""
     trunk = recipe.video_trunk if modality == "video" else recipe.audio_trunk
-    items = data.has(modality).nonzero().flatten()[:1]
-    channels = data.centred(modality, items).shape[2] if len(items) else None
-    return Encoder(trunk, recipe.width, channels=channels, groups=recipe.groups)
+    return Encoder(trunk, recipe.width, channels=channels_of(data, modality), groups=recipe.groups)

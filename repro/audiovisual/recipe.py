@@ -185,7 +185,7 @@ class AudioVisualRecipe(Recipe):
     targets: str = setting("ucf101,hmdb51,esc50",
                            f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one; + joins several", used=on_clips)
     split: int = setting(1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6",
-                         least=0, most=5, used=on_clips)
+                         least=0, most=5, used=finetunes)
     finetune_epochs: int = setting(50, "assumed", least=0, used=finetunes)
     finetune_batch: int = setting(32, "assumed", least=1, used=finetunes)
     finetune_window: int = setting(32, PAPER, least=1, used=finetunes)

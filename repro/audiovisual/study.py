@@ -9,9 +9,10 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, MODALITIES, augment, finetune, pretrain
 from repro.audiovisual.coverage import expected_categories
-from repro.audiovisual.data import Pairs, members
+from repro.audiovisual.data import Pairs, channels_of, check_crop, members
 from repro.audiovisual.data import load as load_set
 from repro.audiovisual.finetune import FineTuner
+from repro.audiovisual.model import TRUNKS
 from repro.audiovisual.pretrain import VERSION, Pretrainer
 from repro.audiovisual.recipe import PAPER, PRESETS, TARGETS, VARIANTS, AudioVisualRecipe
 from repro.data import manifest
@@ -48,12 +49,24 @@ def load(recipe: AudioVisualRecipe) -> Sets:
     members(recipe, pairs)
     targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
     for (name, _), data in targets.items():  # before hours of pre-training
-        finetune.recordings(data, TARGETS[name].modality)
+        _check_target(recipe, pairs, data, TARGETS[name].modality)
     sets = [pairs, *targets.values()]
     digests = dict.fromkeys(data.digest for data in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     partial = "(subset)" not in pairs.name and any("(subset)" in data.name for data in sets)
     return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
+
+
+def _check_target(recipe: AudioVisualRecipe, pairs: Pairs, target: Pairs, modality: str) -> None:
+    """Refuse a target that encoders of the pairs could not be fine-tuned on, as a ValueError."""
+    finetune.recordings(target, modality)
+    if modality == "video":
+        check_crop(recipe.size, target)
+    usual = TRUNKS[getattr(recipe, f"{modality}_trunk")][1]
+    taken, shown = channels_of(pairs, modality) or usual, channels_of(target, modality)
+    if taken != shown:
+        raise ValueError(f"targets={recipe.targets!r}: {modality} of {target.name} has {shown} channels, and encoders "
+                         f"that are pre-trained on {pairs.name} take {taken}; choose other targets")
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:

@@ -62,6 +62,10 @@ def test_impossible_values_are_refused(changes, message):
         AudioVisualRecipe(**changes)
 
 
+def test_only_what_is_fine_tuned_uses_a_split():
+    assert AudioVisualRecipe().uses("split") and not AudioVisualRecipe().uses("split", targets="")
+
+
 @pytest.mark.parametrize(("asked", "expected"), [
     ("ucf101+esc50", ["ucf101,esc50"]), ("ucf101,esc50", ["ucf101", "esc50"]), ("esc10", ["esc10"]),
     ("ucf101 + esc50, hmdb51", ["ucf101,esc50", "hmdb51"]), (["ucf101+esc50", "esc50"], ["ucf101,esc50", "esc50"]),

@@ -185,6 +185,17 @@ def test_a_target_without_recordings_to_test_on_is_refused_before_the_pre_traini
         study.load(tiny(**SMALL))
 
 
+@pytest.mark.parametrize(("name", "target", "message"), [
+    ("synthetic_audio", lambda: dataclasses.replace(clips(), mel=torch.zeros(len(clips().mel), 80)),
+     "targets='synthetic_audio': audio of .* has 80 channels, and encoders that are pre-trained on .* take"),
+    ("synthetic_video", lambda: dataclasses.replace(clips(), frames=clips().frames[:, :4]), "exceeds the frames of"),
+])
+def test_a_target_that_encoders_cannot_see_is_refused_before_pre_training(store, monkeypatch, name, target, message):
+    monkeypatch.setattr(study, "target_of", lambda *_: target())
+    with pytest.raises(ValueError, match=message):
+        study.load(tiny(**SMALL, targets=name))
+
+
 # ---------------------------------------------------------------------------------------------- a cell
 
 
