@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 from pandas import DataFrame, Series
 
+from repro.recipe import in_words
 from repro.report import verdicts
 from repro.report.evidence import Check, Estimates, Evidence, Fields, Measure, Setting, by_seed, level_of_log, measured
 from repro.report.logs import labels
@@ -133,6 +134,8 @@ def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
 def departing(*tables: str, **changes: object) -> Measure:
     """What a departure from the recipe changes, over the seeds that both sides have; empty where it was not run.
 
+    One in several fields is named: the same sentence may have others, which share a field with it.
+
     Args:
         tables: where such cells are looked for.
         changes: fields of the recipe.
@@ -148,7 +151,8 @@ def departing(*tables: str, **changes: object) -> Measure:
                 sides = (by_seed(side["seed"], side[measure]) for side in (cells, usual[usual["label"] == name]))
                 if means := paired_means(*sides):
                     parts.append(f"{name}{'' if measure == 'linear' else f', {measure},'} {means}")
-        return f"{setting}: {', '.join(parts)}" if parts else ""
+        where = f"{setting}, {in_words(changes)}" if len(changes) > 1 else f"{setting}"
+        return f"{where}: {', '.join(parts)}" if parts else ""
 
     return lambda evidence: "; ".join(filter(None, itertools.starmap(
         changed, itertools.product(evidence.settings(*tables), tables))))

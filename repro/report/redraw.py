@@ -60,15 +60,15 @@ def redraw(
             compared = rows.filter(items=["usual", "published"]).notna().any(axis=None)
             if name in figures and (len(rows) > 1 or compared):  # one number is no figure
                 rows = rows.assign(setting=table.setting_of(rows)) if ending else rows
-                sentences = spread_in_words(rows), versions_in_words(behind, table.study.version)
-                written += publish(stem, figures[name], rows, provenance_of(behind), *sentences)
+                rows, versions = _of_versions(rows, behind, table.study.version)
+                written += publish(stem, figures[name], rows, provenance_of(behind), spread_in_words(rows), versions)
     for name in [name for name in figures if name in kept]:
         of_table = kept[name].table
         for path in sorted(folder.glob(f"{name}_*.csv")):
             log = figures[name].of(logs.read(path, kept[name]))
             if not log.empty:
                 behind = cells[of_table][cells[of_table]["key"].isin(log["key"])]
-                versions = versions_in_words(behind, tables[of_table].study.version)
+                log, versions = _of_versions(log, behind, tables[of_table].study.version)
                 written += publish(path.with_suffix(""), figures[name], log, provenance_of(log), versions)
     return written
 
@@ -101,9 +101,9 @@ def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFra
         cells: all that stand in the table on that data set.
 
     Returns:
-        The rows of the table, with `departures`, which has the setting too, and before `published` the accuracy
-        `usual` of the recipe without them, over the same seeds and by the same version (NaN if one of them has not been
-        run, or nothing but the version departs); and the cells of these recipes.
+        The rows of the table, with `departures`, which has the setting too, before `published` the accuracy `usual` of
+        the recipe without them, over the same seeds and by the same version (NaN if one of them has not been run, or
+        nothing but the version departs), and that `version`; and the cells of these recipes.
     """
     parts, beside = [], [cells[:0]]
     plain = cells[[departures.keys() <= {"version"} for departures in cells["departures"]]]
@@ -120,7 +120,7 @@ def variants(table: "Table", away: DataFrame, cells: DataFrame) -> tuple[DataFra
             beside.append(recipe)
         usual = rows[columns].merge(usual[[*columns, "ours"]].astype({"ours": float}), how="left", on=columns)["ours"]
         rows.insert(rows.columns.get_loc("published"), "usual", usual)
-        parts.append(rows)
+        parts.append(rows.assign(version=group["version"].iloc[0]))
     return pd.concat(parts, ignore_index=True), pd.concat(beside).drop_duplicates("key")
 
 
@@ -153,6 +153,21 @@ def provenance_of(rows: DataFrame) -> dict[str, Any]:
     """The cells of one data set that a figure is drawn from, by rows of cells or of a log."""
     return {"cells": list(dict.fromkeys(rows["key"])), "seeds": sorted({int(seed) for seed in rows["seed"]}),
             "preset": " and ".join(sorted(set(rows["preset"]))), "dataset": only(rows, "dataset")}
+
+
+def _of_versions(rows: DataFrame, cells: DataFrame, newest: int) -> tuple[DataFrame, str]:
+    """Rows of a table or log as they are drawn, and what their caption says of versions of the training.
+
+    Where the cells behind them are not all of today's version, each row has its own as a column, which figures name.
+    """
+    versions = versions_in_words(cells, newest)
+    if not versions:
+        rows = rows.drop(columns="version", errors="ignore")
+    elif "key" in rows:
+        rows = rows.assign(version=rows["key"].map(cells.set_index("key")["version"]))
+    elif "version" not in rows:
+        rows = rows.assign(version=only(cells, "version"))
+    return rows, versions
 
 
 def versions_in_words(cells: DataFrame, newest: int) -> str:

@@ -162,11 +162,14 @@ def origin(table: DataFrame, details: str = "") -> str:
     """Data set, preset and details, and what the first two forbid to conclude.
 
     Args:
-        table: with columns dataset and preset, of one value each.
+        table: with columns dataset and preset, of one value each, and version of the training where that is to be said;
+            of several a figure says which are where.
         details: to stand behind the data set and, unless that is clear, the preset.
     """
     dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
-    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
+    versions = [f"version {version}" for version in {*table.get("version", ())}]
+    version = versions[0] if len(versions) == 1 else ""
+    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", version, details))]
     first = ", ".join(parts)
     if len(first.partition("\n")[0]) > WIDEST:
         first = ",\n".join(parts)

@@ -153,6 +153,12 @@ def test_of_single_seeds_no_best_is_marked():
         assert framed(found["SCE, printed"], style.INK) == {(3, 0), (7, 1)}  # which are what the paper has
 
 
+def test_the_best_printed_cell_is_that_of_all_printed_ones():
+    found = panels(grid_table("quick").query("key_temperature in (0.03, 0.05, 0.07, 0.1)"))
+    assert framed(found["SCE, printed (not comparable: own colours)"], style.INK) == {(3, 1)}  # the other is at 0.06
+    assert framed(found["SCE, ours"], style.INK) == {(2, 0), (3, 1)}
+
+
 def test_ours_and_printed_share_colours_in_a_reproduction_alone():
     paper, quick = panels(grid_table()), panels(grid_table("quick"))
     assert {mesh(paper[name]).get_clim() for name in ("SCE, ours", "SCE, printed")} == {(88.97 - 3, 90.34)}
@@ -207,7 +213,7 @@ def test_positive_keys_plots_one_point_at_each_value_a_panel_per_quantity_beside
     for axes, varied in enumerate(("keys", "strength", "temperature")):
         found, rows = lines(figure, axes), table[table["varied"] == varied].sort_values(varied)
         np.testing.assert_array_equal(found.pop("JCL, ours"), rows["ours"])
-        levels = [] if varied == "temperature" else [("MoCo v2 ($M'$ = 1), ours", [baseline, baseline])]
+        levels = [] if varied == "temperature" else [("MoCo v2 ($M'$ = 1), ours, 3 seeds", [baseline, baseline])]
         assert [(name, list(values)) for name, values in found.items()] == levels  # MoCo v2 has one temperature
     cost = figure.axes[0].child_axes[0]
     assert list(cost.get_xticks()) == [1, 2, 3, 5, 7, 9]
@@ -220,6 +226,12 @@ def test_positive_keys_joins_points_of_equally_many_seeds(seeds, joined):
     table = keys_table().query("varied == 'keys'").sort_values("keys")
     axes = jcl.positive_keys(table.assign(n_seeds=seeds)).axes[0]
     assert (next(line for line in axes.lines if line.get_label() == "JCL, ours").get_linestyle() == "-") == joined
+
+
+def test_the_baseline_says_of_how_many_seeds_it_is():
+    table = keys_table()
+    figure = jcl.positive_keys(table.assign(n_seeds=table["n_seeds"].mask(table["keys"] == 1, 1)))
+    assert figure.legends[0].get_texts()[1].get_text() == "MoCo v2 ($M'$ = 1), ours, 1 seed"
 
 
 def test_sampled_keys_plots_the_table_with_standard_errors_and_keeps_the_means_apart():

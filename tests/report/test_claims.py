@@ -360,7 +360,8 @@ def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
     assert some["T-12"] == claims.NOT_MEASURED
     rows += [skeleton("AD", 60.0, ad_loss="squared"), skeleton("AD", 75.0, ad_loss="squared", ad_weight=0.004)]
     assert measured(frame(*rows), tmp_path, ["T-12"])["T-12"] == (
-        "ucla, paper recipe: AD 60.0 instead of 80.0 (1 seed); ucla, paper recipe: AD 75.0 instead of 80.0 (1 seed)")
+        "ucla, paper recipe: AD 60.0 instead of 80.0 (1 seed); ucla, paper recipe, ad_loss=squared, ad_weight=0.004: "
+        "AD 75.0 instead of 80.0 (1 seed)")
 
 
 def test_two_printed_cells_that_may_have_changed_places(tmp_path):

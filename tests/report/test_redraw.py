@@ -1,6 +1,7 @@
 """Figures and their tables from made-up exported cells and logs, without data, training or a store."""
 
 import itertools
+import re
 
 import pandas as pd
 import pytest
@@ -44,6 +45,11 @@ def depths(**changes):
 
 def table_of(folder, name):
     return pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+
+def texts(picture):
+    """Texts of an SVG, each of which stands as a remark before its shapes."""
+    return re.findall("<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
 def test_one_figure_and_table_for_every_table_and_data_set_always_of_the_same_bytes(tmp_path):
@@ -194,6 +200,12 @@ def test_versions_stand_side_by_side(tmp_path):
 def test_where_all_cells_are_of_todays_version_nothing_names_it(tmp_path):
     redraw(frame(*[exported(name, version=SKELETONS.version) for name in ("CE", "AD")]), tmp_path)
     assert "version" not in table_of(tmp_path, "taxonomy_ucla") and "ersion" not in told(tmp_path / "taxonomy_ucla")[0]
+    assert not any("ersion" in text for text in texts(tmp_path / "taxonomy_ucla.svg"))
+
+
+def test_where_all_cells_are_of_an_earlier_version_the_heading_names_it(tmp_path):
+    redraw(frame(*[exported(name, version=SKELETONS.version - 1) for name in ("CE", "AD")]), tmp_path)
+    assert f"ucla, version {SKELETONS.version - 1}, 1 seed" in texts(tmp_path / "taxonomy_ucla.svg")
 
 
 def test_a_variant_stands_beside_its_own_preset(tmp_path):

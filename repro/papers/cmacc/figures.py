@@ -62,6 +62,8 @@ OPEN = {"markerfacecolor": "white"}
 NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
 APART = 0.02     # of an axis, between the places of two lines: no error bar hides another
 EXPECTED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws, closed form")
+REPLACED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws with replacement")
+WITH_REPLACEMENT = range(1, 5)  # of the training, whose closed form is of other draws than selection makes
 RANKED = {
     "highest": style.Look("highest", style.BLUE, "o"),
     "lowest": style.Look("lowest", style.VERMILLION, "s"),
@@ -202,7 +204,8 @@ def transfer(table: DataFrame) -> Figure:
     """Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints for itself
     and for others.
 
-    A panel for each target; nothing printed is shown beside a part of a set. Source: Tables 4 to 6.
+    A panel for each target; nothing printed is shown beside a part of a set. Methods of ours that were pre-trained on
+    the same stand below one another. Source: Tables 4 to 6.
     """
     beside = [pretrained_on(*names) for names in zip(table["method"], table["dataset"], strict=True)]
     table, dataset, shown = table.assign(pretrain_set=beside), style.only(table, "dataset"), {}
@@ -210,14 +213,20 @@ def transfer(table: DataFrame) -> Figure:
         others, ours = _printed_rows(dataset, target), table[table["target"] == target]
         sets = dict.fromkeys([*others["pretrain_set"], *ours["pretrain_set"]])
         shown[target] = others, sorted(sets, key=lambda name: name != NOWHERE)
-    figure, panels = _panel_each(table, [0.6 + 0.14 * len(sets) for _, sets in shown.values()], grid="x")
+    row = [table["target"], table["pretrain_set"]]
+    ranks = table["method"].map([*METHODS].index).groupby(row).rank("dense")  # of the methods in a row
+    middle, most = (ranks.groupby(row).transform("max") + 1) / 2, ranks.max()
+    table = table.assign(lower=(ranks - middle) / (most + 0.5))
+    heights = [0.6 + (0.05 + 0.09 * most) * len(sets) for _, sets in shown.values()]
+    figure, panels = _panel_each(table, heights, grid="x")
     for axes, target, ours in panels:
         others, sets = shown[target]
         for kind, rows in style.lines_of(others, "kind", PRINTED_LOOKS):
             places = rows["pretrain_set"].map(sets.index)
             style.draw_published(axes, places, rows["accuracy"], PRINTED_LOOKS[kind], down=True)
         for method, rows in style.lines_of(ours, "method", METHODS):
-            style.draw_ours(axes, rows["pretrain_set"].map(sets.index), rows, METHODS[method], down=True)
+            places = rows["pretrain_set"].map(sets.index) + rows["lower"]
+            style.draw_ours(axes, places, rows, METHODS[method], down=True)
         style.names_down(axes, ["none" if name == NOWHERE else name for name in sets])
         axes.set_ylabel("pre-trained on")
         _accuracy_across(axes)
@@ -267,8 +276,13 @@ def category_diversity(table: DataFrame) -> Figure:
         axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
         axes.set_xlabel(f"categories,\n% of M = {batch}")
         axes.margins(x=0.1)
-    style.legend_below(figure, [figure.axes[0].get_legend_handles_labels()[0][0], EXPECTED], 2)
+    style.legend_below(figure, [figure.axes[0].get_legend_handles_labels()[0][0], _expected(table)], 2)
     return style.settled(figure)
+
+
+def _expected(rows: DataFrame) -> Line2D:
+    """What the legend says of the closed form that was stored with some rows."""
+    return REPLACED if {*map(int, rows.get("version", ()))} & {*WITH_REPLACEMENT} else EXPECTED
 
 
 def _side(modality: str, rows: DataFrame) -> str:
@@ -306,7 +320,7 @@ def category_curves(log: DataFrame) -> Figure:
         axes.locator_params(axis="y", nbins=6)
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
-    style.legend_below(figure, [*style.keys_of(SAMPLERS, samplers, marked=False), EXPECTED], 2)
+    style.legend_below(figure, [_expected(log), *style.keys_of(SAMPLERS, samplers, marked=False)], 2)
     return style.settled(figure)
 
 
@@ -357,8 +371,8 @@ def _choices(log: DataFrame) -> list[str]:
 @style.styled()
 def pretext_accuracy(table: DataFrame) -> Figure:
     """How often the positive of a query ranks first among the keys of the dictionary, by category: the categories in
-    which this succeeds most and least often. Markers: the same among the keys of the dictionary's items encoded again,
-    which a query cannot tell from its positive by their age.
+    which this succeeds most and least often (filled markers). Open ones: the same among the keys of the dictionary's
+    items encoded again, which a query cannot tell from its positive by their age.
 
     Takes what `logs.pretext_accuracy` returns, of one method; of several seeds mean and deviation are shown. Source:
     Fig. 6.

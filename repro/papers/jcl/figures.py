@@ -22,8 +22,8 @@ def positive_keys(table: DataFrame) -> Figure:
 
     One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
     each point in forward passes of an encoder. Of several points at one value the first is drawn. Points are joined
-    where they are of equally many seeds. MoCo v2 is a dashed line with its standard deviation; it has one temperature,
-    so the panel that varies it goes without.
+    where they are of equally many seeds. MoCo v2 is a dashed line with its standard deviation, which says of how many
+    seeds it is; it has one temperature, so the panel that varies it goes without.
 
     Args:
         table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
@@ -43,7 +43,8 @@ def positive_keys(table: DataFrame) -> Figure:
         line = "-" if style.equally_many_seeds(rows) else "none"  # single seeds scatter more than means
         style.draw_ours(axes, rows[varied], rows, style.Look("JCL, ours", style.BLUE, "o"), line)
         for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
-            style.draw_level(axes, row, style.VERMILLION, "--", "MoCo v2 ($M'$ = 1), ours")
+            seeds = f"{row.n_seeds} seed{'s' * (row.n_seeds > 1)}"
+            style.draw_level(axes, row, style.VERMILLION, "--", f"MoCo v2 ($M'$ = 1), ours, {seeds}")
         axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
         if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
             axes.set_xticks(values)

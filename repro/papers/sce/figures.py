@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 from pandas import DataFrame, Series
 from torch import Tensor
 
+from repro.papers.sce.tables import printed_grid
 from repro.report import style
 from repro.report.redraw import Drawing
 
@@ -67,10 +68,11 @@ def temperature_grid(table: DataFrame) -> Figure:
     """Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and printed, and of
     ReSSL.
 
-    The best drawn cell of each row of several is framed, of ours where all are means over seeds: the best of single
-    seeds says little. Cells in which both temperatures agree are dashed, missing ones hatched. Ours and printed share a
-    colour scale with the paper recipe alone; printed values are not shown on bundled data. ReSSL has colours of its
-    own, because a collapse would leave no difference between those of SCE.
+    The best cell of each row of several is framed, of ours where all are means over seeds: the best of single seeds
+    says little. Printed, it is the best of all temperatures, also of those that are not drawn. Cells in which both
+    temperatures agree are dashed, missing ones hatched. Ours and printed share a colour scale with the paper recipe
+    alone; printed values are not shown on bundled data. ReSSL has colours of its own, because a collapse would leave no
+    difference between those of SCE.
 
     Args:
         table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
@@ -99,7 +101,9 @@ def temperature_grid(table: DataFrame) -> Figure:
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, column, scale) in zip(stack, maps, strict=True):
         axes.set_title(name, loc="left")
-        _heat_map(axes, rows, column, rows[column] if scale is None else scale, key_temperatures)
+        candidates = rows.set_index("temperature")["ours"] if column == "ours" else printed_grid(*set(rows["dataset"]))
+        best = candidates.groupby("temperature").max()
+        _heat_map(axes, rows, column, rows[column] if scale is None else scale, key_temperatures, best)
     axes.set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
         Patch(facecolor="none", label="best of its row", **BEST),
@@ -111,12 +115,13 @@ def temperature_grid(table: DataFrame) -> Figure:
 
 
 def _heat_map(
-    axes: Axes, rows: DataFrame, column: str, scale: DataFrame | Series, key_temperatures: np.ndarray
+    axes: Axes, rows: DataFrame, column: str, scale: DataFrame | Series, key_temperatures: np.ndarray, best: Series
 ) -> None:
     """Temperatures downwards, key temperatures across; the values of a column written into the cells, the best framed.
 
     Args:
         scale: from the lowest to the highest of these values colours reach.
+        best: by temperature, the value that has a frame.
     """
     grid = rows.pivot(index="temperature", columns="key_temperature", values=[column, "std"])
     values, deviations = (grid[part].reindex(columns=key_temperatures) for part in (column, "std"))
@@ -133,8 +138,8 @@ def _heat_map(
     of_one_seed = values.notna() & deviations.isna() & (column == "ours")
     for row, (temperature, accuracies) in enumerate(values.iterrows()):
         if accuracies.count() > 1 and not of_one_seed.loc[temperature].any():
-            best = accuracies.argmax()
-            axes.add_patch(Rectangle((best, row), 1, 1, fill=False, clip_on=False, **BEST))
+            for place in np.flatnonzero(accuracies == best[temperature])[:1]:
+                axes.add_patch(Rectangle((place, row), 1, 1, fill=False, clip_on=False, **BEST))
         for equal in np.flatnonzero(np.isclose(key_temperatures, temperature) & accuracies.notna()):
             # inside the other frame, which the cell may have too
             axes.add_patch(Rectangle((equal + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))

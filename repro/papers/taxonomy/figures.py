@@ -31,6 +31,7 @@ from repro.skeleton.study import SKELETONS
 
 LOOKS = {"AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^")}
 DEPTHS = {"random": style.Look("random", style.BLUE, "o"), "AE": style.Look("AE", style.VERMILLION, "s")}
+APART = 0.11  # layers between two lines of points: none covers another
 SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, "D", "white")}
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
 SHORT = {
@@ -54,19 +55,20 @@ def taxonomy(table: DataFrame) -> Figure:
     """
     title = style.heading(table)
     random = table["objectives"] == "random"
-    table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])])
+    table = pd.concat([table[random], table[~random].sort_values(["ours", "published"])], ignore_index=True)
     heights = [3.4, *([2.2] if manifest.bundled(style.only(table, "dataset")) else []), 1.3]
     figure, (top, *middle, bottom) = style.panels(
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
-    style.draw_ours(top, columns, table, style.OURS)
+    for look, rows in _by_version(table, style.OURS):
+        style.draw_ours(top, rows.index, rows, look)
     style.draw_published(top, columns, style.comparable(table), style.PRINTED)
     for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
-    style.legend_above(top, columns=3)
+    style.legend_above(top, columns=2 if "version" in table else 3)
     for axes in middle:
         values = glm.printed_by_objective()["UCLA"].reindex(table["objectives"])
         marks = {"color": style.VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
@@ -77,6 +79,18 @@ def taxonomy(table: DataFrame) -> Figure:
         style.legend_above(axes, columns=2)
     _membership(bottom, table["objectives"])
     return style.settled(figure)
+
+
+def _by_version(rows: DataFrame, look: style.Look, alone: str = "") -> list[tuple[style.Look, DataFrame]]:
+    """Rows of each version of the training, the last one first, with looks that name it: no line joins points of two.
+
+    Rows that do not say theirs are of one, whose look has another ending to its label.
+    """
+    if "version" not in rows:
+        return [(look.called(alone), rows)]
+    last, *earlier = reversed([*rows.groupby("version")])
+    parts = [(look, *last), *((look._replace(marker="X"), *part) for part in earlier)]
+    return [(look.called(f", version {version}"), part) for look, version, part in parts]
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
@@ -103,7 +117,8 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
 def taxonomy_variants(table: DataFrame) -> Figure:
     """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
-    A panel for each preset, that of the paper first.
+    A panel for each preset, that of the paper first. Where rows say by which version of the training they are, which is
+    that of the recipe beside them too, their names do.
 
     Rows of an earlier version of the training without the recipe beside them are left out, unless there are no others.
 
@@ -126,9 +141,10 @@ def taxonomy_variants(table: DataFrame) -> Figure:
         style.draw_ours(axes, rows.index, rows, style.Look("changed", style.BLUE, "o"), down=True)
         style.draw_published(axes, rows.index, rows["usual"], style.Look("recipe", style.GREY, "o"), down=True)
         style.draw_published(axes, rows.index, style.comparable(rows), style.PRINTED, down=True)
-        style.names_down(axes, [f"{row.objectives}\n{row.departures}" for row in rows.itertuples()])
+        names = rows["objectives"] + (", version " + rows["version"].map(str) if "version" in rows else "")
+        style.names_down(axes, [*(names + "\n" + rows["departures"])])
         axes.set_title(f"{style.only(rows, 'preset')} recipe", loc="left")
-    stack[-1].set_xlabel("linear probe accuracy (%)")
+        axes.set_xlabel("linear probe accuracy (%)")
     keys = {label: handle for axes in stack for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     style.legend_below(figure, [*keys.values()], 3)
     return style.settled(figure)
@@ -147,14 +163,17 @@ def encoder_collapse(table: DataFrame) -> Figure:
     """
     figure, (top, bottom) = style.panels(style.heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=style.comparable(table)).sort_values("layers")
-    for name, rows in style.lines_of(table, "objectives", DEPTHS):
-        look = DEPTHS[name]
-        style.draw_ours(top, rows["layers"], rows, look.called(", ours"), "-")
-        style.draw_published(top, rows["layers"], rows["published"], look.called(", printed"), "--")
-        if rows["linear_standardised"].notna().any():  # what the printed probe does not find
-            top.plot(rows["layers"], rows["linear_standardised"], label=f"{name}, standardised", color=look.colour,
-                     marker=".", linestyle=":")
-        bottom.plot(rows["layers"], rows["embedding_spread"], color=look.colour, marker=look.marker)
+    for side, (name, of_name) in zip((-1, 1), style.lines_of(table, "objectives", DEPTHS), strict=False):
+        look, standardised = DEPTHS[name], f"{name}, standardised"
+        for own, rows in _by_version(of_name, look, ", ours"):
+            style.draw_ours(top, rows["layers"] + side * 1.5 * APART, rows, own, "-")
+            if rows["linear_standardised"].notna().any():  # what the printed probe does not find
+                top.plot(rows["layers"], rows["linear_standardised"], label=standardised, color=look.colour, marker=".",
+                         linestyle=":")
+                standardised = ""  # once in the legend
+            bottom.plot(rows["layers"], rows["embedding_spread"], color=look.colour, marker=own.marker)
+        places, printed_look = of_name["layers"] + side * APART / 2, look.called(", printed")
+        style.draw_published(top, places, of_name["published"], printed_look, "--")
     top.set_ylabel("linear probe\naccuracy (%)")
     style.legend_above(top, columns=2)
     spread = table["embedding_spread"]
@@ -210,11 +229,14 @@ def sequence_contrast(log: DataFrame) -> Figure:
     Args:
         log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
             "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
-            entries), dataset and preset.
+            entries), dataset and preset; version of the training where that is to be said.
     """
     entries, seeds = style.only(log, "sequence_dictionary"), style.seeds_named(log)
     figure, places = _panel_each(log["objectives"], style.origin(log, f"one run each, {seeds}"), 0.75, 2, sharey=True)
     looks = {"live": (style.BLUE, "-", "refreshed"), "frozen_noise": (style.VERMILLION, "--", "never refreshed")}
+    for dictionary, versions in log.groupby("td_queue")["version"].unique().items() if "version" in log else ():
+        colour, line, label = looks[dictionary]
+        looks[dictionary] = colour, line, f"{label}, version {' and '.join(map(str, versions))}"
     for name, axes in places.items():
         for dictionary, (colour, line, label) in looks.items():
             run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
@@ -225,7 +247,7 @@ def sequence_contrast(log: DataFrame) -> Figure:
         axes.set(xlabel="epoch", ylabel="CD (nats)")
         axes.label_outer()
     figure.axes[0].set_ylim(bottom=0)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
                   title="dictionary of decoded sequences")
     return style.settled(figure)
 

@@ -308,6 +308,17 @@ def test_ours_stand_in_the_row_of_what_was_pre_trained_on():
                               "supervised, printed", "CM-ACC, printed"]
 
 
+def test_no_method_covers_another_that_was_pre_trained_on_the_same():
+    methods = ("supervised", "smoco", "xmoco", "cmacc")
+    table = transfer_table(methods=methods, targets=("synthetic_audio",), dataset="synthetic").assign(ours=50.0)
+    axes, = figures.transfer(table).axes
+    places = [line.get_ydata()[0] for line in axes.lines if line.get_marker() in {look.marker for look in
+                                                                                  figures.METHODS.values()}]
+    down = np.sort(axes.transData.transform([(50.0, place) for place in places])[:, 1])
+    assert len(down) == 4 and (np.diff(down) > 4 * axes.figure.dpi / 72).all()  # the size of a marker
+    assert np.round(places).tolist() == [0.0] * 4
+
+
 def test_every_split_has_its_own_point_and_nothing_printed_is_shown_beside_a_part_of_a_set():
     figure = figures.transfer(transfer_table(targets=("ucf101",), dataset="ucf101 (subset)", preset="quick",
                                              splits=(1, 2, 3)))
@@ -330,6 +341,16 @@ def test_shares_of_the_negatives_stand_below_one_another_with_the_expectation_on
         assert chance.get_xdata()[0] == pytest.approx(100 * 100 * (1 - 0.99**batch) / batch)
         assert axes.get_xlabel() == f"categories,\n% of M = {batch}"
     assert names_beside(figure.axes[0]) == [figures.SAMPLERS[name].label for name in COMPARED]
+
+
+@pytest.mark.parametrize(("name", "rows"), [
+    ("category_diversity", diversity_table()), ("category_curves", curves_log()),
+])
+def test_the_expectation_of_earlier_versions_is_named_as_that_of_other_draws(name, rows):
+    for version, label in ((4, "uniform draws with replacement"), (5, "uniform draws, closed form")):
+        assert_legible(figure := draw(name, rows.assign(version=version)))
+        assert label in legend(figure)
+    assert "uniform draws, closed form" in legend(draw(name, rows))
 
 
 # ---------------------------------------------------------------------------------------------- logs

@@ -139,6 +139,13 @@ def test_variants_leave_out_earlier_versions_without_the_recipe_beside_them():
     assert sum(len(axes.get_yticklabels()) for axes in drawn) == 3
 
 
+def test_rows_of_variants_name_their_version_where_it_is_to_be_said():
+    axes, _ = figures.taxonomy_variants(variants_table().assign(version=[2, 3, 3, 3])).axes
+    names = {label.get_text().partition("\n")[0] for label in axes.get_yticklabels()}
+    assert names == {f"{name}, version {version}"
+                     for name, version in zip(variants_table()["objectives"].iloc[[0, 2]], (2, 3), strict=True)}
+
+
 @pytest.mark.parametrize(("dataset", "presets", "warning"), [
     ("ucla", ["paper"], []),
     ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
@@ -186,6 +193,27 @@ def test_encoder_collapse_plots_the_table():
     for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):  # varies little, or vanishes
         axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
         assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
+
+
+def test_points_of_several_versions_are_named_and_never_joined():
+    table = depth_table()
+    older = (table["objectives"] == "AE") & (table["layers"] > 1)
+    figure = figures.encoder_collapse(table.assign(version=np.where(older, 2, 3)))
+    found = lines(figure, 0)
+    assert {name: len(found[name]) for name in ("random, version 3", "AE, version 3", "AE, version 2")} == {
+        "random, version 3": 5, "AE, version 3": 1, "AE, version 2": 4}
+    assert [len(line.get_xdata()) for line in figure.axes[1].lines] == [5, 1, 4]
+    assert_legible(figure)
+    assert_legible(mixed := figures.taxonomy(taxonomy_table().assign(version=[1, *[2] * 15])))
+    assert (len(lines(mixed, 0)["ours, version 1"]), len(lines(mixed, 0)["ours, version 2"])) == (1, 15)
+
+
+def test_no_point_at_a_depth_covers_another():
+    axes = figures.encoder_collapse(depth_table().assign(ours=50.0, published=50.0)).axes[0]
+    points = [line for line in axes.lines if line.get_label().endswith((", ours", ", printed"))]
+    across = np.sort([axes.transData.transform((line.get_xdata()[0], 50.0))[0] for line in points])
+    widest = max(line.get_markersize() for line in points) * axes.figure.dpi / 72
+    assert len(across) == 4 and (np.diff(across) > widest).all()
 
 
 def test_the_contrast_is_plotted_by_objective_the_frozen_dictionary_dashed():
