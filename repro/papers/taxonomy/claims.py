@@ -271,8 +271,7 @@ def exchanged(evidence: Evidence) -> str:
     for setting, departure in itertools.product(_ucla(evidence), ({}, FROZEN)):
         high, low = (setting.values("taxonomy", departing=departure, objectives=name) for name in (HIGH, LOW))
         if len(high) and len(low):
-            version = f"version {setting.rows('taxonomy')['version'].iloc[0]}"
-            recipe = ", ".join(filter(None, (f"{setting.preset} recipe", version, in_words(departure))))
+            recipe = ", ".join(filter(None, (_recipe(setting), in_words(departure))))
             sentences.append(f"{setting.dataset}, {recipe}: {high.mean() - low.mean():+.1f}")
     for setting in _ucla(evidence):  # which exchange leaves the least sum of squares to our column
         ours = _means(setting).reindex(table.index)
@@ -281,7 +280,7 @@ def exchanged(evidence: Evidence) -> str:
                               for pair in itertools.combinations(table.index, 2)})
             now = ((ours - table["UCLA"]) ** 2).sum()
             sentences.append(f"of the 105 exchanges that of {squares.idxmin()} comes closest to our column, "
-                             f"{setting.preset} recipe (squares {now:.0f} to {squares.min():.0f})")
+                             f"{_recipe(setting)} (squares {now:.0f} to {squares.min():.0f})")
     for column in glm.COLUMNS:
         terms = glm.fit(table, column, [name for name in glm.OBJECTIVES if name not in (LOW, HIGH)]).params
         expected = Series({name: terms[["const", *name.split("+")]].sum() for name in (LOW, HIGH)})
@@ -293,6 +292,10 @@ def exchanged(evidence: Evidence) -> str:
     sentences.append(f"exchanged, AD's t in the nine rows is {fitted.tvalues['AD']:.3f}, not the printed one")
     sentences += [rules.exchanged(log) for log in evidence.logs("along_training")]
     return "; ".join(filter(None, sentences))
+
+
+def _recipe(setting: Setting) -> str:
+    return f"{setting.preset} recipe, version {setting.rows('taxonomy')['version'].iloc[0]}"
 
 
 def _ucla(evidence: Evidence, *presets: str) -> list[Setting]:
