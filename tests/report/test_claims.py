@@ -377,9 +377,9 @@ def test_two_printed_cells_that_may_have_changed_places(tmp_path):
             for name, value in table.items()]
     rows += [skeleton(name, value, td_queue="frozen_noise") for name, value in (("AE+CD", 40.0), ("AE+AD+CD", 77.0))]
     found = measured(frame(*rows), tmp_path, ["T-17", "T-18"])
-    recipe = "ucla, paper recipe, version 1"
-    assert f"{recipe}: +16.4; {recipe}, td_queue=frozen_noise: +37.0; of the 105" in found["T-17"]
-    assert "that of AE+AD+CD and AE+CD comes closest to our column, paper recipe (squares 552 to 11)" in found["T-17"]
+    recipe = "paper recipe, version 1"
+    assert f"ucla, {recipe}: +16.4; ucla, {recipe}, td_queue=frozen_noise: +37.0; of the 105" in found["T-17"]
+    assert f"that of AE+AD+CD and AE+CD comes closest to our column, {recipe} (squares 552 to 11)" in found["T-17"]
     assert found["T-18"] == ("ucla, paper recipe: 5 of 7 are below the print; ours minus printed -1.5 to +0.0 points; "
                              "two-sided sign test, p = 0.453")
     shutil.copy(FIGURES / "along_training_ucla.csv", tmp_path)
