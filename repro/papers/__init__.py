@@ -142,12 +142,12 @@ def judged(
     return chosen(sentences, verdict=verdict, level=level), contradictions
 
 
-def export_logs(finished: "DataFrame", store: "Store", folder: Path) -> list[Path]:
-    """Write the logs that figures need of the store's finished cells to a folder; see `repro.report.logs.export`."""
+def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:
+    """Write the logs that figures need of stored cells, as far as a store has them; see `repro.report.logs.export`."""
     from repro.report.logs import export
     from repro.table import standing
 
-    return export(logs(), standing(tables().values(), finished), store, folder)
+    return export(logs(), standing(tables().values(), cells), store, folder)
 
 
 def redraw(cells: "DataFrame", folder: Path) -> list[Path]:

@@ -364,11 +364,11 @@ LOGS = {
     "pretext_accuracy": Log(
         "transfer", fullest, functools.partial(first, "pretext_accuracy.csv", of="entry"),
         ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
-        texts=("query", "category", "method"),
+        texts=("query", "category", "method"), join=None,
     ),
     "selected_negatives": Log(
         "transfer", fullest, functools.partial(first, "selected_negatives.csv"),
         ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
-        texts=("modality", "sampler", "category", "nearest_category"),
+        texts=("modality", "sampler", "category", "nearest_category"), join=None,
     ),
 }
