@@ -64,13 +64,12 @@ def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
 
 
 def fullest(cells: DataFrame) -> DataFrame:
-    """Cells of the preset that has most, of what differs in its version alone the newest, in the order of their names.
+    """Cells of the `fullest_preset`, of what differs in its version alone the newest, in the order of their names.
 
     Seeds of one version are never mixed with another's.
     """
     cells = cells.assign(entry=labels(cells))
-    presets = cells["preset"].tolist()
-    of_preset = cells[cells["preset"] == max(sorted(set(presets)), key=presets.count, default=None)]
+    of_preset = fullest_preset(cells, cells["entry"])
     newest = of_preset.groupby("entry")["version"].transform("max")
     return of_preset[of_preset["version"] == newest].sort_values(["entry", "seed"])
 
