@@ -107,6 +107,7 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do; or seeds cannot be averaged.
+            Damaged logs are found when they are read.
     """
     from repro.data import manifest
     from repro.report.evidence import Evidence
@@ -116,7 +117,7 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
     for table in tables().values():
         require_one_recipe(cells[table.name], table.study)
-    return Evidence(cells, manifest.project_root() / "figures")
+    return Evidence(cells, manifest.project_root() / "figures", logs())
 
 
 def judged(

@@ -114,7 +114,8 @@ def read(path: Path, declared: Log) -> DataFrame:
     """An exported log, with the columns that its figure needs and those that name its cells.
 
     Raises:
-        ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
+        ValueError: if the file is damaged, has no rows, a column is missing, or a value is no finite number where one
+            should be.
     """
     texts = [*TEXTS, *declared.texts]
     try:
@@ -123,6 +124,8 @@ def read(path: Path, declared: Log) -> DataFrame:
         log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), keep_default_na=False)
         if missing := [name for name in (*NAMED, *declared.columns) if name not in log]:
             raise ValueError(f"it has no column {missing[0]!r}")
+        if log.empty:
+            raise ValueError("it has no rows")
         for name in log.columns.difference(texts):
             if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
                 raise ValueError(f"{name!r} holds other than finite numbers")

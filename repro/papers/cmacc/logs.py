@@ -358,7 +358,7 @@ LOGS = {
     ),
     "post_hoc_diversity": Log(
         "mutual_information", fullest, functools.partial(joined, "post_hoc_diversity.csv"),
-        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value"),
+        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value", "version"),
         texts=("frequency", "sampler", "measure"),
     ),
     "pretext_accuracy": Log(
