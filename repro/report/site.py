@@ -26,6 +26,7 @@ from markupsafe import Markup, escape
 from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
+from repro.data.disk import naming
 from repro.report.claims import counted
 from repro.report.logs import only, slug, untrained
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
@@ -93,6 +94,7 @@ def build(
 
     Raises:
         ValueError: if `output` holds anything but a report, or a file of figures or a notebook is damaged.
+        OSError: as `naming`, for instance if the disk is full; a report that was there stays.
     """
     output = output.resolve()
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
@@ -104,7 +106,7 @@ def build(
     by_name = {notebook["name"]: notebook for notebook in both}
     documents = read_documents(project)
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+    with naming(output), tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         site = Path(temporary) / output.name
         files = [figures / name for result in results for name in result.files]
         _copy([*files, figures / CELLS], site / "figures")
@@ -143,7 +145,7 @@ def _copy(paths: Iterable[Path], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if path.exists():
-            shutil.copyfile(path, target / path.name)
+            (target / path.name).write_bytes(path.read_bytes())  # an error of `shutil` names the source
 
 
 def _page(folder: Path, name: str, template: str, **values: Any) -> None:

@@ -11,6 +11,7 @@ import made_up_report
 import numpy as np
 import pandas as pd
 import pytest
+from disks import small_files
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -189,6 +190,26 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     with pytest.raises(ValueError, match="holds other things than a report; name a new or an empty folder"):
         build(tmp_path, ROOT, tmp_path, *NONE)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("most", [100, 30_000])  # bytes of the first file, and of a copied figure
+def test_on_a_full_disk_the_folder_is_named_and_the_report_that_was_there_stays(tmp_path, most):
+    first = build(tmp_path / "report", tmp_path, tmp_path, *NONE)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    remedy = rf"File too large \(allow larger files, see `ulimit -f`, .*\): '{first.parent}'"
+    with small_files(most), pytest.raises(OSError, match=remedy):
+        build(tmp_path / "report", ROOT, tmp_path, *NONE)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_on_a_full_disk_a_figure_is_named_and_what_was_there_stays(tmp_path, ending):
+    path, = [path for path in save(Figure(), tmp_path / STEM, "", {}) if path.suffix == f".{ending}"]
+    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
+    with small_files(len(before) - 1), pytest.raises(OSError, match=rf"File too large \(allow .*\): '{path}'"):
+        save(Figure(), tmp_path / STEM, "", {})
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
 
 
 def test_a_table_with_its_figure_and_one_without(tmp_path):
