@@ -95,11 +95,11 @@ def fit(
         progress.update(done - progress.n)
         if probe and probe_due and (measured := probe()):
             _append(folder / "probes.jsonl", {"step": done, **measured})
-        reported_at = time.monotonic() if probe_due else now
         late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
+        reported_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds)
     return {"seconds": round(seconds, 2), "steps": float(done)}
