@@ -257,13 +257,14 @@ def table(**changes):
 @pytest.mark.parametrize(("changes", "level", "distance"), [
     ({}, PAPER, "median 3.5 points, largest +5.0 (CE); 2 compared"),
     ({"difference": [np.nan, -0.25, np.nan]}, PAPER, "-0.2 points (CE), the one number printed"),
-    ({"departures": ["", "select=best_on_test", np.nan]}, PAPER, "-2.0 points (random), the one number printed"),
+    ({"departures": ["", "select=best_on_test", np.nan], "difference": [-2.0, np.nan, np.nan]}, PAPER,
+     "-2.0 points (random), the one number printed"),
     ({"difference": np.nan}, PAPER, "nothing is printed"),
-    ({"dataset": "synthetic"}, "embedded data", "not comparable"),
-    ({"preset": "quick"}, QUICK, "not comparable"),
-    ({"dataset": "ucla (subset)"}, QUICK, "not comparable"),
-    ({"usual": 60.0}, QUICK, "not comparable"),
-    ({"departures": "select=best_on_test"}, QUICK, "not comparable"),
+    ({"dataset": "synthetic", "difference": np.nan}, "embedded data", "not comparable"),
+    ({"preset": "quick", "difference": np.nan}, QUICK, "not comparable"),
+    ({"dataset": "ucla (subset)", "difference": np.nan}, QUICK, "not comparable"),
+    ({"usual": 60.0, "difference": np.nan}, QUICK, "not comparable"),
+    ({"departures": "select=best_on_test", "difference": np.nan}, QUICK, "not comparable"),
 ])
 def test_how_far_a_table_is_from_print_and_what_that_allows(changes, level, distance):
     trust, = at_a_glance(table(**changes))
