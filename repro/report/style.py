@@ -282,12 +282,12 @@ def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tup
 
 
 def keys_of(
-    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", width: float = 1.0, marked: bool = True,
-    ending: str = "", **options: Any,
+    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", marked: bool = True, ending: str = "",
+    **options: Any,
 ) -> list[Line2D]:
     """What the legend says of the methods or samplers that there are."""
     return [
-        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
+        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=1.0,
                label=look.label + ending, **options)
         for name, look in looks.items() if name in set(names)
     ]
