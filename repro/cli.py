@@ -262,7 +262,7 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for log in papers.export_logs(finished, store, path.parent):
+        for log in papers.export_logs(cells, store, path.parent):
             print(log)
 
 
@@ -294,9 +294,9 @@ def figures() -> None:
 
     folder, store = manifest.project_root() / "figures", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # as `results export`, which writes the same logs
-        finished = finished_cells(store)
-        written = papers.export_logs(finished, store, folder)
-    for path in [*written, *papers.redraw(everything(finished), folder)]:
+        cells = everything(finished_cells(store))
+        written = papers.export_logs(cells, store, folder)
+    for path in [*written, *papers.redraw(cells, folder)]:
         print(path)
 
 

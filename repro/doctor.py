@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 from repro.data import manifest, present
-from repro.data.disk import TEMPORARY
 from repro.run import device as devices
 from repro.run.store import Store, owner, read_description, read_result, trained
 
@@ -87,8 +86,7 @@ def _data() -> Iterator[str]:
 
 def examined_runs(root: Path) -> Iterator[str]:
     """How many cells a folder of runs holds, how far those are that have no result, and which are damaged."""
-    folders = [folder for folder in sorted(root.glob("*/*"))
-               if KEY.fullmatch(folder.name) and not TEMPORARY.fullmatch(folder.parent.name)]
+    folders = [folder for folder in sorted(root.glob("*/*")) if KEY.fullmatch(folder.name)]
     finished = [folder for folder in folders if (folder / "result.json").exists()]
     begun = [folder for folder in folders if folder not in finished and (folder / "recipe.json").exists()]
     yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
@@ -97,6 +95,8 @@ def examined_runs(root: Path) -> Iterator[str]:
         yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
+    for folder in sorted([*root.glob(".plan-*"), *root.glob(".report.*")]):
+        yield f"left over, unless a plan or a report is being made: {folder}; delete it"
     for folder in finished:
         try:
             read_result(folder / "result.json")

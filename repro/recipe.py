@@ -59,12 +59,12 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     return number
 
 
-def parse_numbers(parameter: str, value: Any, *, least: int = 0) -> list[int]:
+def parse_numbers(parameter: str, value: Any) -> list[int]:
     """Distinct whole numbers of a comma list such as "0,1,2", in its order; raises as `parse_number`, `distinct`."""
     try:
-        numbers = [parse_number(parameter, part, least=least) for part in str(value).split(",")]
+        numbers = [parse_number(parameter, part) for part in str(value).split(",")]
     except ValueError as error:
-        expected = f"a comma list of whole numbers from {least}, such as 1,2,3"
+        expected = "a comma list of whole numbers from 0, such as 1,2,3"
         raise ValueError(f"{parameter}={value!r} should be {expected} ({error})") from error
     return distinct(parameter, value, numbers)
 

@@ -187,8 +187,6 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
             costs[-1]["precision"] = learner.precision
             for name, value in study.measure(learner).items():
                 measured.setdefault(name, []).append(value)
-    for checkpoint in run.folder.glob("*/checkpoint*.pt"):  # of later learners, which only resuming needed
-        checkpoint.unlink()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": costs[0] | devices.cost(device)}

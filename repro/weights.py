@@ -79,7 +79,7 @@ def load(path: str | Path) -> Encoder:
         ValueError: if it is not a whole file of this kind; the message names it, and what to do.
     """
     path = Path(path)
-    recipe, view = (weights.read(path, name)[0] for name in ("recipe", "view"))
+    recipe, view = (weights.read(path, name) for name in ("recipe", "view"))
     if not isinstance(recipe, dict) or not isinstance(view, dict):
         raise ValueError(f"{path} does not say by which recipe it was trained and what it takes; export it again")
     if "pipeline" not in view:

@@ -121,8 +121,13 @@ def test_a_few_unfinished_cells_are_named(runs):
     assert sum(f": 75% trained; process {os.getpid()} on " in line for line in found(runs)[0]) == 1
 
 
-def test_a_plan_that_was_killed_counts_no_cells(runs):
-    result = runs / ".plan-ab_9zzzz" / "0123456789abcdef" / "result.json"
-    result.parent.mkdir(parents=True)
-    result.touch()
-    assert found(runs)[1] == []
+def test_what_killed_commands_left_is_named_and_counts_no_cells(runs):
+    kept = runs / ".plan-ab_9zzzz" / "cells" / "0123456789abcdef", runs / ".report.0a_b1c2d" / "report"
+    for folder in kept:
+        folder.mkdir(parents=True)
+    (kept[0] / "result.json").touch()
+    (count, *lines), problems = found(runs)
+    assert count == "cells: 0 finished, 0 unfinished" and problems == []
+    assert [line.partition(": ")[2] for line in lines] == [
+        f"{runs}/.plan-ab_9zzzz; delete it", f"{runs}/.report.0a_b1c2d; delete it"
+    ]

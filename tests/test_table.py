@@ -1,6 +1,7 @@
 """The engine of the tables, with a made-up study: rows, fields asked for, finished cells among rows, and numbers."""
 
 import dataclasses
+import errno
 import functools
 import itertools
 import json
@@ -10,10 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_study import TOY, Toy, frame, paper, quick, stored
+from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
 from repro.recipe import setting
+from repro.run import store
 from repro.run.store import Store
 from repro.table import (
     AS_PRESET,
@@ -539,7 +541,7 @@ def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declare
 def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared, monkeypatch):
     first = run_table("made_up", "ucla", **OPTIONS)
     before = {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()}
-    monkeypatch.setattr("made_up_study.Two.step", None)
+    monkeypatch.setattr("Two.step", None)
     pd.testing.assert_frame_equal(run_table("made_up", "ucla", **OPTIONS), first)
     shared = run_table("methods", "ucla", **OPTIONS)
     assert shared["ours"].tolist() == first["ours"].tolist()[::2]
@@ -569,6 +571,25 @@ def test_of_several_learners_the_mean_of_their_numbers_counts_and_each_has_a_fol
     result = json.loads((folder / "result.json").read_text())
     assert result["method_told"] == "both" and result["evaluation"] == 2 and result["cost"]["steps"] == 2.0
     assert {"seconds", "finished", "commit", "precision"} <= result["cost"].keys()
+
+
+def test_where_the_result_cannot_be_written_no_learner_is_trained_again(declared, monkeypatch):
+    write = store.write_json
+
+    def full(path, value):
+        if path.name == "result.json":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_json", full)
+        with pytest.raises(OSError, match=r"No space left on device.*result\.json"):
+            run_table("methods", method="both", **OPTIONS)
+    folder = Store(declared).folder(METHODS.cells(method="both")[0].key)
+    assert len(list(folder.glob("*/checkpoint.pt"))) == 1
+    monkeypatch.setattr(Two, "step", None)
+    assert run_table("methods", method="both", **OPTIONS)["ours"].tolist() == pytest.approx([(0.4 + 10.4) / 2])
+    assert not list(folder.glob("*/checkpoint*"))
 
 
 @pytest.mark.usefixtures("declared")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import filelock
 
-TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}|\.plan-\w{8}")  # of `write_atomically`, the report and a plan
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 AGAIN = "then give the same command again, and it goes on where it was"
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),

@@ -49,11 +49,12 @@ class Workers(ThreadPoolExecutor):
 
     def _hand_on(self, job: Callable[[], Any]) -> Any:
         environment, process = self._free.get()
-        process = process or self._process(environment)
         try:
+            process = process or self._process(environment)
             return process.submit(job).result()
         except BaseException as error:
-            process.shutdown()
+            if process:
+                process.shutdown()
             process = None
             if isinstance(error, BrokenProcessPool):
                 raise ChildProcessError(LOST) from error

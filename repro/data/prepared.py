@@ -108,14 +108,19 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
     parts = path.with_suffix(".parts")
     with alone(path.with_suffix(".lock")):
         _remove_abandoned(path)
+        left_out: dict[str, str] = {}
         with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
             made = read(path, items)
             if skip_bad or not made.bad:
                 shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
                 return made
+            left_out = made.bad
         parts.mkdir(exist_ok=True)
         places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
-        bad = _make_missing(path, items, places, make, workers)
+        pairs = [*zip(items, places, strict=True)]
+        # they may have been fetched again: read first, as where one is still bad the others need not be
+        bad = _make_missing(path, [pair for pair in pairs if pair[0].name in left_out], make, workers)
+        bad = bad or _make_missing(path, pairs, make, workers)
         if len(bad) == len(items) or (bad and not skip_bad):
             rest = "or leave them out: --skip-bad --subset" if len(bad) < len(items) else "none of its files is usable"
             raise ValueError("\n".join([*described("files cannot be used", bad), f"fetch them again, {rest}"]))
@@ -170,15 +175,14 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
         return made
 
 
-def _make_missing(
-    path: Path, items: Sequence[Item], places: Sequence[Path], make: Make, workers: int
-) -> dict[str, str]:
+def _make_missing(path: Path, items: Sequence[tuple[Item, Path]], make: Make, workers: int) -> dict[str, str]:
     """Make the parts that are not in their places; reasons by name for files that cannot be used."""
-    missing = [(item, place) for item, place in zip(items, places, strict=True) if not place.exists()]
+    missing = [(item, place) for item, place in items if not place.exists()]
     jobs = [(missing[start : start + CHUNK], make) for start in range(0, len(missing), CHUNK)]
     bad: dict[str, str] = {}
     done = len(items) - len(missing)
-    with tqdm(total=len(items), initial=done, desc=f"reading {path.parent.name}", unit="file") as progress:
+    reading = f"reading {path.parent.name}"
+    with tqdm(total=len(items), initial=done, desc=reading, unit="file", disable=not items) as progress:
         for count, reasons in run_jobs(make_parts, jobs, workers):
             bad |= reasons
             progress.update(count)

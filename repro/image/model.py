@@ -146,7 +146,7 @@ def load_view(path: Path) -> CentredView:
     Raises:
         FileNotFoundError, ValueError: as `repro.run.weights.load`.
     """
-    seen, _ = weights.read(path, "view")
+    seen = weights.read(path, "view")
     try:
         mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
         if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:

@@ -107,6 +107,7 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do; or seeds cannot be averaged.
+            Damaged logs are found when they are read.
     """
     from repro.data import manifest
     from repro.report.evidence import Evidence
@@ -116,7 +117,7 @@ def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "
     cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
     for table in tables().values():
         require_one_recipe(cells[table.name], table.study)
-    return Evidence(cells, manifest.project_root() / "figures")
+    return Evidence(cells, manifest.project_root() / "figures", logs())
 
 
 def judged(
@@ -142,12 +143,12 @@ def judged(
     return chosen(sentences, verdict=verdict, level=level), contradictions
 
 
-def export_logs(finished: "DataFrame", store: "Store", folder: Path) -> list[Path]:
-    """Write the logs that figures need of the store's finished cells to a folder; see `repro.report.logs.export`."""
+def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:
+    """Write the logs that figures need of stored cells, as far as a store has them; see `repro.report.logs.export`."""
     from repro.report.logs import export
     from repro.table import standing
 
-    return export(logs(), standing(tables().values(), finished), store, folder)
+    return export(logs(), standing(tables().values(), cells), store, folder)
 
 
 def redraw(cells: "DataFrame", folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.report import verdicts
-from repro.report.logs import labels, untrained
+from repro.report.logs import Log, labels, read, untrained
 from repro.report.verdicts import UNKNOWN, Estimate, Estimates, Finding, level_of, rank
 
 Fields = Mapping[str, object]  # of recipes
@@ -116,11 +116,12 @@ class Evidence:
     Args:
         cells: by table the finished cells that stand in it; smoke runs are passed over.
         folder: of figures, with the logs beside them.
+        kept: what logs there may be, by name.
     """
 
-    def __init__(self, cells: Mapping[str, DataFrame], folder: Path) -> None:
+    def __init__(self, cells: Mapping[str, DataFrame], folder: Path, kept: Mapping[str, Log]) -> None:
         self._cells = {table: _named(of_table[of_table["preset"] != "smoke"]) for table, of_table in cells.items()}
-        self.folder = folder
+        self.folder, self._kept = folder, kept
         self.settings = functools.cache(self._settings)
 
     def _settings(self, *tables: str) -> list[Setting]:
@@ -147,8 +148,8 @@ class Evidence:
         return alike[0] if alike else Setting(dataset, preset, {})
 
     def logs(self, name: str) -> list[DataFrame]:
-        """The logs of a figure, one for every data set, those that carry furthest first."""
-        logs = [pd.read_csv(path) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
+        """The logs of a figure, one for every data set, those that carry furthest first; raises as `logs.read`."""
+        logs = [read(path, self._kept[name]) for path in sorted(self.folder.glob(f"{name}_*.csv"))]
         return sorted(logs, key=lambda log: rank(level_of_log(log)))
 
     def figures(self, names: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
+from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
@@ -62,13 +64,12 @@ def untrained(rows: DataFrame, named: Collection[str] = ("named",)) -> Series:
 
 
 def fullest(cells: DataFrame) -> DataFrame:
-    """Cells of the preset that has most, of what differs in its version alone the newest, in the order of their names.
+    """Cells of the `fullest_preset`, of what differs in its version alone the newest, in the order of their names.
 
     Seeds of one version are never mixed with another's.
     """
     cells = cells.assign(entry=labels(cells))
-    presets = cells["preset"].tolist()
-    of_preset = cells[cells["preset"] == max(sorted(set(presets)), key=presets.count, default=None)]
+    of_preset = fullest_preset(cells, cells["entry"])
     newest = of_preset.groupby("entry")["version"].transform("max")
     return of_preset[of_preset["version"] == newest].sort_values(["entry", "seed"])
 
@@ -93,6 +94,11 @@ def only(table: DataFrame, column: str) -> Any:
     return values[0]
 
 
+def beside(others: DataFrame, log: DataFrame) -> DataFrame:
+    """The rows of both, with the columns that both have: files kept in the folders of runs gained some later."""
+    return pd.concat([others, log], join="inner", ignore_index=True)
+
+
 class Log(NamedTuple):
     """What a figure needs beside results."""
 
@@ -101,14 +107,15 @@ class Log(NamedTuple):
     collect: Callable[[Store, DataFrame], DataFrame]        # makes the log from the store and these
     columns: tuple[str, ...]                                # that its figure needs, besides those that name its cells
     texts: tuple[str, ...] = ()                             # of these that hold text; all others hold finite numbers
-    join: Callable[..., DataFrame] | None = None            # of the file so far, if any, and the log; None replaces it
+    join: Callable[[DataFrame, DataFrame], DataFrame] | None = beside  # of other cells so far; None lets their file be
 
 
 def read(path: Path, declared: Log) -> DataFrame:
     """An exported log, with the columns that its figure needs and those that name its cells.
 
     Raises:
-        ValueError: if the file is damaged, a column is missing, or a value is no finite number where one should be.
+        ValueError: if the file is damaged, has no rows, a column is missing, or a value is no finite number where one
+            should be.
     """
     texts = [*TEXTS, *declared.texts]
     try:
@@ -117,35 +124,50 @@ def read(path: Path, declared: Log) -> DataFrame:
         log = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), keep_default_na=False)
         if missing := [name for name in (*NAMED, *declared.columns) if name not in log]:
             raise ValueError(f"it has no column {missing[0]!r}")
+        if log.empty:
+            raise ValueError("it has no rows")
         for name in log.columns.difference(texts):
             if log[name].dtype.kind not in "iuf" or not np.isfinite(log[name]).all():
                 raise ValueError(f"{name!r} holds other than finite numbers")
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); export it again where its cells were trained, with `repro "
-                         "results export`, or restore it from version control") from error
+        raise ValueError(f"{path} cannot be read ({error}); restore it from version control, or delete it and export "
+                         "it again where its cells were trained, with `repro results export`") from error
     return log
 
 
 def export(kept: Mapping[str, Log], cells: Mapping[str, DataFrame], store: Store, folder: Path) -> list[Path]:
     """Write the logs that figures need to `folder`, one file per figure and data set; returns those written.
 
+    A file that is there gains what the store has: of every cell that counts, it holds the rows of the last log with it.
+    One that shows a single cell, or the seeds of a single entry, stays where the store has others; a line says so.
+
     Args:
         kept: what logs there may be, by name.
-        cells: by table the finished cells of the store that stand in it; smoke runs are passed over.
-        store: where they are.
+        cells: by table all finished cells that stand in it, also those exported before, among which is chosen; smoke
+            runs are passed over.
+        store: where logs are looked for.
         folder: gets `<name>_<dataset>.csv`.
     """
     written = []
     for name, declared in kept.items():
         of_table = cells[declared.table]
         for dataset, of_dataset in of_table[of_table["preset"] != "smoke"].groupby("dataset"):
-            log = declared.collect(store, declared.choose(of_dataset))
-            if not log.empty:
-                path = folder / f"{name}_{slug(dataset)}.csv"
-                if declared.join:
-                    earlier = [read(path, declared)] if path.exists() else []
-                    log = declared.join(*earlier, log)
-                written.append(write(log, path))
+            chosen = declared.choose(of_dataset)
+            log = declared.collect(store, chosen)
+            if log.empty:
+                continue
+            path = folder / f"{name}_{slug(dataset)}.csv"
+            earlier = read(path, declared) if path.exists() else log[:0]
+            others = earlier[earlier["key"].isin(chosen["key"]) & ~earlier["key"].isin(log["key"])]
+            if not others.empty:
+                if declared.join is None:
+                    shown, here = (" and ".join(dict.fromkeys(rows["key"])) for rows in (earlier, log))
+                    tqdm.write(f"{path} stays that of {shown}; {store.root} has {here}: to have that instead, delete "
+                               "the file and give the same command again", file=sys.stderr)
+                    continue
+                log = declared.join(others, log)
+            places = {key: place for place, key in enumerate(chosen["key"])}
+            written.append(write(log.sort_values("key", key=lambda keys: keys.map(places), kind="stable"), path))
     return written
 
 

@@ -26,6 +26,7 @@ from markupsafe import Markup, escape
 from pandas import DataFrame, Series
 from pygments.formatters import HtmlFormatter
 
+from repro.data.disk import naming
 from repro.report.claims import counted
 from repro.report.logs import only, slug, untrained
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
@@ -93,6 +94,7 @@ def build(
 
     Raises:
         ValueError: if `output` holds anything but a report, or a file of figures or a notebook is damaged.
+        OSError: as `naming`, for instance if the disk is full; a report that was there stays.
     """
     output = output.resolve()
     first, new = output / "index.html", not output.exists() or (output.is_dir() and not any(output.iterdir()))
@@ -104,7 +106,7 @@ def build(
     by_name = {notebook["name"]: notebook for notebook in both}
     documents = read_documents(project)
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+    with naming(output), tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         site = Path(temporary) / output.name
         files = [figures / name for result in results for name in result.files]
         _copy([*files, figures / CELLS], site / "figures")
@@ -143,7 +145,7 @@ def _copy(paths: Iterable[Path], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if path.exists():
-            shutil.copyfile(path, target / path.name)
+            (target / path.name).write_bytes(path.read_bytes())  # an error of `shutil` names the source
 
 
 def _page(folder: Path, name: str, template: str, **values: Any) -> None:
@@ -242,14 +244,15 @@ def _overview(results: list[Result], papers: Mapping[str, Collection[str]], name
 
 def _details(result: Result) -> dict[str, Any]:
     """What a result's own page shows beside its figure."""
-    if result.table is None:
+    table = result.table
+    if table is None:
         return {"trusts": [], "header": []}
-    table = result.table.assign(difference=distances(result.table))
     exact = {*table.columns[: table.columns.get_loc("ours")], "published"}
+    trusts = at_a_glance(table)
     known = ["dataset", "preset"] if table["preset"].nunique() == 1 else ["dataset"]
     table = table.drop(columns=known).dropna(axis="columns", how="all")
     return {
-        "trusts": at_a_glance(result.table),
+        "trusts": trusts,
         "header": list(table),
         "align": {name: NUMBER if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table},
         "rows": [{name: _shown(name, value, exact) for name, value in row.items()} for row in table.to_dict("records")],
@@ -335,7 +338,7 @@ def at_a_glance(table: DataFrame) -> list[dict[str, Any]]:
 
 def _distance(rows: DataFrame, level: str) -> str:
     """How far entries are from the printed numbers, in words."""
-    points = Series(distances(rows).to_numpy(), entry_names(rows)).dropna()
+    points = Series(rows["difference"].to_numpy(), entry_names(rows)).dropna()
     if points.empty:
         return "nothing is printed" if level == PAPER else "not comparable"
     farthest = points.abs().argmax()
@@ -361,11 +364,6 @@ def reproduced(tables: Iterable[DataFrame], named: Collection[str]) -> dict[str,
     points = Series([abs(value) for part in parts for value in part["difference"]], dtype=float).dropna()
     return {"entries": len(seeds), "enough": sum(count >= ENOUGH for count in seeds), "compared": len(points),
             "median": float(points.median())} if seeds else {}
-
-
-def distances(table: DataFrame) -> Series:
-    """`difference`, in points, of the entries by the paper's recipe on the official data; NaN for all others."""
-    return table["difference"].where(_of_paper(table))
 
 
 def entry_names(table: DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ And what several figures share: their heading, what may be compared in them, how
 import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from repro.data import manifest
+from repro.data.disk import write_atomically
 from repro.recipe import in_words
 from repro.report.logs import only
 
@@ -83,19 +85,18 @@ def save(figure: Figure, path_stem: str | Path, caption: str, provenance: dict[s
     as their description and the provenance, as JSON with sorted names, as their source.
 
     Args:
-        path_stem: where to write, without ending; missing folders are made.
+        path_stem: where to write, without ending; missing folders are made. Files are written whole or not at all.
         caption: what the figure shows, in words.
         provenance: what it was drawn from: cells, seeds, preset, dataset.
     """
     stem = Path(path_stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
     metadata = {"Title": stem.name, "Description": caption, "Source": json.dumps(provenance, sort_keys=True)}
     shown = figure.dpi
     with styled():  # `savefig` would draw each twice, to lay out what is settled
-        FigureCanvasSVG(figure).print_svg(svg, metadata=metadata | {"Date": None})
+        write_atomically(svg, partial(FigureCanvasSVG(figure).print_svg, metadata=metadata | {"Date": None}))
         figure.dpi = DOTS
-        FigureCanvasAgg(figure).print_png(png, metadata=metadata)
+        write_atomically(png, partial(FigureCanvasAgg(figure).print_png, metadata=metadata))
     figure.dpi = shown
     return svg, png
 
@@ -284,12 +285,12 @@ def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tup
 
 
 def keys_of(
-    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", width: float = 1.0, marked: bool = True,
-    ending: str = "", **options: Any,
+    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", marked: bool = True, ending: str = "",
+    **options: Any,
 ) -> list[Line2D]:
     """What the legend says of the methods or samplers that there are."""
     return [
-        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=width,
+        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=1.0,
                label=look.label + ending, **options)
         for name, look in looks.items() if name in set(names)
     ]

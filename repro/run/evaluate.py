@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+CHUNK = 1024  # test samples that `nearest_labels` compares at a time, each with all of the training
+
 
 def linear_probe(
     train_features: Tensor | Callable[[], Tensor],
@@ -90,24 +92,23 @@ def dropping_rates(epochs: int, learning_rate: float) -> list[float]:
 
 
 def nearest_neighbour(
-    train_features: Tensor, train_labels: Tensor, test_features: Tensor, test_labels: Tensor, *, chunk: int = 1024
+    train_features: Tensor, train_labels: Tensor, test_features: Tensor, test_labels: Tensor
 ) -> float:
     """Accuracy of `nearest_labels` in percent; test_labels (m,), the others as there."""
-    return percent(nearest_labels(train_features, train_labels, test_features, chunk=chunk) == test_labels)
+    return percent(nearest_labels(train_features, train_labels, test_features) == test_labels)
 
 
-def nearest_labels(train_features: Tensor, train_labels: Tensor, test_features: Tensor, *, chunk: int = 1024) -> Tensor:
+def nearest_labels(train_features: Tensor, train_labels: Tensor, test_features: Tensor) -> Tensor:
     """The label of the training sample with the largest cosine, for each test sample, (m,).
 
     Args:
         train_features: (n, H), any scale.
         train_labels: (n,).
         test_features: (m, H).
-        chunk: test samples compared at a time; memory is chunk x n.
     """
     references = functional.normalize(train_features, dim=1)
     queries = functional.normalize(test_features, dim=1)
-    nearest = torch.cat([(part @ references.T).argmax(1) for part in queries.split(chunk)])
+    nearest = torch.cat([(part @ references.T).argmax(1) for part in queries.split(CHUNK)])
     return train_labels[nearest]
 
 

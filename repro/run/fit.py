@@ -95,11 +95,11 @@ def fit(
         progress.update(done - progress.n)
         if probe and probe_due and (measured := probe()):
             _append(folder / "probes.jsonl", {"step": done, **measured})
-        reported_at = time.monotonic() if probe_due else now
         late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
             _save(learner, folder, done, seconds)
             saved_at = time.monotonic()
+        reported_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds)
     return {"seconds": round(seconds, 2), "steps": float(done)}
@@ -112,7 +112,9 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     def write(temporary: Path) -> None:
         archive = io.BytesIO()
         torch.save(state, archive)
-        temporary.write_bytes(archive.getvalue() + hashlib.sha256(archive.getbuffer()).digest())
+        archive.write(hashlib.sha256(archive.getbuffer()).digest())
+        temporary.write_bytes(archive.getbuffer())
+        archive.close()  # states are large, and it is read back next
         _read_checkpoint(temporary)
         if path.exists():
             os.replace(path, folder / "checkpoint.previous.pt")
@@ -137,8 +139,8 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    archive, digest = content[:-DIGEST], content[-DIGEST:]
+    with path.open("rb") as file:
+        archive, digest = file.read(path.stat().st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:
         raise ValueError("checksum does not match")
     return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)

@@ -86,17 +86,17 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
     return {"cost": {"steps": steps, "seconds": seconds, "seconds_after": after, "peak_mb": devices.peak_mb(device)}}
 
 
-def forecast(learner: Learner, device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:
+def forecast(learner: Learner, device: torch.device) -> float:
     """Seconds that all steps of an untrained learner will take, by a few of its first epoch, which it takes.
 
     The first step counts as often as there are costly steps; other steps as the mean of those that follow it.
     """
     def step() -> float:
-        began = clock()
+        began = time.perf_counter()
         learner.step()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        return clock() - began
+        return time.perf_counter() - began
 
     if not learner.total_steps:
         return 0.0

@@ -55,7 +55,7 @@ class Cell:
         digest: hash of the prepared data.
         version: that of the training, raised when its results change.
         evaluation: that of what is measured afterwards; stands with the result and not in the key: a result of an
-            earlier one is measured again from the checkpoint, nothing is trained again.
+            earlier one is measured again from the checkpoint, only later learners are trained again.
         changes: the fields in which the recipe departs from its preset, as that was when it was made.
     """
 
@@ -132,6 +132,8 @@ class Run:
             result = result | {"cost": self.read()["cost"]}
         self.begin()
         write_json(path, {"evaluation": self.cell.evaluation} | result)
+        for checkpoint in self.folder.glob("*/checkpoint*.pt"):  # of later learners, needed until the result is there
+            checkpoint.unlink()
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:

@@ -1,14 +1,18 @@
 """Trained models in files for use elsewhere: safetensors, with what they are as JSON texts in the metadata."""
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from repro.data.disk import write_atomically
+
+if TYPE_CHECKING:
+    from safetensors import safe_open
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -38,7 +42,8 @@ def load(path: Path, kind: Callable[..., Model]) -> Model:
         FileNotFoundError: if there is no such file.
         ValueError: if it is not a whole model as `save` writes it, or not finite.
     """
-    architecture, weights = read(path, "architecture")
+    with _opened(path, "architecture") as (architecture, file):
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
     try:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
             model = kind(**architecture)
@@ -50,16 +55,22 @@ def load(path: Path, kind: Callable[..., Model]) -> Model:
     return model.eval()
 
 
-def read(path: Path, name: str) -> tuple[Any, dict[str, Tensor]]:
-    """One of the JSON texts in the metadata of a file, and the weights; raises as `load`."""
+def read(path: Path, name: str) -> Any:
+    """One of the JSON texts in the metadata of a file, whose weights are not read; raises as `load`."""
+    with _opened(path, name) as (value, _):
+        return value
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[tuple[Any, "safe_open"]]:
+    """One of those texts, and the file."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
     try:
         with safe_open(path, framework="pt") as file:
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
-            return json.loads((file.metadata() or {})[name]), weights
+            yield json.loads((file.metadata() or {})[name]), file
     except (SafetensorError, KeyError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results "
                          f"weights KEY` writes it ({error!r}); export it again") from error

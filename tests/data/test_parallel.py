@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from nursery import until
 
+from repro.data.parallel import Workers
+
 SLEEPERS = """
 import sys, time
 from pathlib import Path
@@ -54,3 +56,17 @@ def test_ctrl_c_ends_the_processes_at_once_whatever_they_do(tmp_path, send):
         assert len(list(tmp_path.glob("job *"))) == 2
     finally:
         process.kill()
+
+
+def test_a_process_that_could_not_be_started_is_started_for_the_next_job(monkeypatch):
+    whole = Workers._process
+    refused = [OSError("too many open files")]
+    monkeypatch.setattr(Workers, "_process", lambda *given: whole(*given) if not refused else _raise(refused.pop()))
+    with Workers(1) as workers:
+        with pytest.raises(OSError, match="too many open files"):
+            workers.submit(abs, -3).result(timeout=60)
+        assert workers.submit(abs, -3).result(timeout=60) == 3
+
+
+def _raise(error):
+    raise error

@@ -75,9 +75,11 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, run
     log.clear()
     assert built(things, log, skip_bad=True).bad == made.bad and log == []
     (runs.parent / "files" / "b").write_bytes(b"yes")  # mended without another size
-    with pytest.raises(ValueError, match="1 files cannot be used"):
+    with pytest.raises(ValueError, match=r"1 files cannot be used:\n  d: says"):
         built(things, log)
-    assert log == list(FILES)
+    assert log == ["b", "d"]  # to be refused, no other need be read
+    (runs.parent / "files" / "d").write_bytes(b"right")
+    assert built(things, log).arrays["rows"].tobytes() == b"abcyeshelloright" and log[2:] == ["d", "a", "c"]
 
 
 def test_more_bad_files_than_are_shown_are_counted(items):

@@ -72,7 +72,7 @@ def study_and_key_of(row: Mapping[str, str]) -> tuple[str, str]:
 def findings() -> dict[str, list[str]]:
     """Verdict, level and measured numbers of every claim, and what is measured of every discrepancy, without a cell."""
     with tempfile.TemporaryDirectory() as nowhere:
-        evidence = Evidence({}, Path(nowhere))
+        evidence = Evidence({}, Path(nowhere), papers.logs())
         judged = claims.judge(papers.claims(), evidence).set_index("id")[["verdict", "level", "evidence"]]
         measured = claims.measured_discrepancies(papers.discrepancies(), evidence).set_index("id")[["measured"]]
     return {name: list(row) for table in (judged, measured) for name, *row in table.itertuples()}

@@ -6,7 +6,9 @@ import numpy as np
 from made_up_cells import PART, frame, image, skeleton, sounding
 from pandas import DataFrame
 
+from repro import papers
 from repro.papers.taxonomy import glm
+from repro.report.logs import NAMED, TEXTS
 from repro.report.printed import printed
 
 SEEDS = (0, 1, 2)
@@ -122,12 +124,12 @@ def logs(true, folder, seeds=SEEDS):
     sign, label = (1.0 if true else -1.0), {"dataset": PART, "preset": "quick"}
     keys = DataFrame({"keys": [1, 64], "inside": 1.0, "inside_std": 0.01, "outside": 2.0 - 0.5 * sign,
                       "outside_std": 0.01, "closed_form": 2.0, "repeats": 100})
-    keys.assign(**label).to_csv(folder / "sampled_keys_part.csv", index=False)
+    write_log("sampled_keys", folder, keys.assign(**label))
     images, curves = [], []
     for seed, model in itertools.product(seeds, ("JCL", "MoCo v2")):
         value = 0.5 + 0.2 * (model == "JCL") * true + 0.01 * draw.standard_normal()
         images.append({"model": model, "seed": seed, "similarity": value, "d": 512})
-    DataFrame(images).assign(**label).to_csv(folder / "similarity_variance_images_part.csv", index=False)
+    write_log("similarity_variance_images", folder, DataFrame(images).assign(**label))
     for seed, sampler, frequency, batch, step in itertools.product(
         seeds, ("random", "gradient"), ("balanced", "zipf"), (32, 128), (10, 20, 300)
     ):
@@ -135,7 +137,7 @@ def logs(true, folder, seeds=SEEDS):
         share = 0.5 + more * (sampler == "gradient")
         curves.append({"step": step, "categories_video": batch * share + 0.1 * draw.standard_normal(), "batch": batch,
                        "sampler": sampler, "seed": seed, "frequency": frequency})
-    DataFrame(curves).assign(**label).to_csv(folder / "category_curves_part.csv", index=False)
+    write_log("category_curves", folder, DataFrame(curves).assign(**label))
     chosen = []
     for seed, frequency, batch, (rank, sampler) in itertools.product(
         seeds, ("balanced", "zipf"), (32, 64, 128), enumerate(("random", "feature", "gradient"))
@@ -143,12 +145,20 @@ def logs(true, folder, seeds=SEEDS):
         count = batch * (0.5 + 0.1 * sign * rank) + 0.1 * draw.standard_normal()
         chosen.append({"frequency": frequency, "batch": batch, "sampler": sampler, "seed": seed, "value": count})
     chosen = DataFrame(chosen).assign(measure="categories", posterior=1.0, step=624, version=5, **label)
-    chosen.to_csv(folder / "post_hoc_diversity_part.csv", index=False)
+    write_log("post_hoc_diversity", folder, chosen)
     picks, ranks = [], {"ohem": 0, "random": 1, "gradient": 2}
     for modality, (sampler, rank), _ in itertools.product(("video", "audio"), ranks.items(), range(8)):
         norm = 5 + sign * rank + 0.1 * draw.standard_normal()
         picks.append({"modality": modality, "sampler": sampler, "gradient_norm": norm})
-    DataFrame(picks).assign(**label).to_csv(folder / "selected_negatives_part.csv", index=False)
+    write_log("selected_negatives", folder, DataFrame(picks).assign(**label))
     ranked = [{"query": query, "category": category, "pairs": 50, "accuracy": 40.0 + 40 * true * (category == "easy")}
               for query, category in itertools.product(("video", "audio"), ("easy", "hard", "harder"))]
-    DataFrame(ranked).assign(**label).to_csv(folder / "pretext_accuracy_part.csv", index=False)
+    write_log("pretext_accuracy", folder, DataFrame(ranked).assign(**label))
+
+
+def write_log(name, folder, rows, of="part"):
+    """The file of a log, in which what it needs and these rows lack is empty or 0."""
+    declared = papers.logs()[name]
+    texts = {*TEXTS, *declared.texts}
+    lacking = {column: "" if column in texts else 0 for column in (*NAMED, *declared.columns) if column not in rows}
+    rows.assign(**lacking).to_csv(folder / f"{name}_{of}.csv", index=False)

@@ -4,10 +4,10 @@ import hashlib
 import json
 from xml.etree import ElementTree
 
+import pandas as pd
 from PIL import Image
 
 from repro import papers
-from repro.report import logs
 from repro.report import redraw as redrawing
 from repro.run.export import finished_cells
 from repro.table import standing
@@ -20,10 +20,10 @@ def redraw(cells, folder, *, drawn=True):
     return redrawing.redraw(tables, standing(tables.values(), cells), figures, papers.logs(), folder)
 
 
-def export(store, folder):
-    """The logs of a store's cells."""
-    cells = standing(papers.tables().values(), finished_cells(store))
-    return logs.export(papers.logs(), cells, store, folder)
+def export(store, folder, *before):
+    """The logs of a store, whose cells stand among those of stores that were exported before."""
+    cells = pd.concat([finished_cells(other) for other in (*before, store)]).drop_duplicates("key", keep="last")
+    return papers.export_logs(cells, store, folder)
 
 
 def hashes(folder):

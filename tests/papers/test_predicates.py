@@ -40,7 +40,7 @@ def test_a_row_without_a_check_and_a_check_without_a_row_are_named(folder, check
 
 def test_collapsed_encoders_are_compared_over_shared_seeds_alone(tmp_path):
     rows = [skeleton("CE", 80.0 + seed, seed=seed) for seed in range(3)] + [skeleton("AE", 20.0)]
-    setting, = Evidence(placed(*rows), tmp_path).settings("taxonomy")
+    setting, = Evidence(placed(*rows), tmp_path, {}).settings("taxonomy")
     sides = {"CE over AE": ({"objectives": "CE"}, {"objectives": "AE"})}
     usual, shared = (predicates.differences("taxonomy", sides, shared=only)(setting)["CE over AE"]
                      for only in (False, True))
@@ -51,7 +51,7 @@ def test_collapsed_encoders_are_compared_over_shared_seeds_alone(tmp_path):
 def test_of_fine_tuned_encoders_every_target_is_compared(tmp_path):
     rows = [sounding(method, {"ucf101": 40.0 + gain, "esc50": 60.0 - gain}, targets="ucf101,esc50", preset="paper",
                      dataset="kinetics700") for method, gain in (("cmacc", 3.0), ("xmoco", 1.0))]
-    setting, = Evidence(placed(*rows), tmp_path).settings("cross_modal")
+    setting, = Evidence(placed(*rows), tmp_path, {}).settings("cross_modal")
     sides = {"active over random": ({"method": "cmacc"}, {"method": "xmoco"})}
     compared = predicates.differences("cross_modal", sides, targets=True)(setting)
     assert {name: estimate.mean for name, estimate in compared.items()} == {

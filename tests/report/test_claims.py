@@ -10,7 +10,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 from made_up_cells import frame, image, skeleton, sounding
-from made_up_results import logs, results
+from made_up_results import logs, results, write_log
 from scipy.stats import chi2_contingency
 
 from repro import papers
@@ -40,7 +40,7 @@ CLAIMS, DISCREPANCIES = ({entry.id: entry for entry in of_all} for of_all in (pa
 
 def judged(cells, folder, ids=CLAIMS):
     """Some of the claims, with their verdicts."""
-    evidence = Evidence(standing(papers.tables().values(), cells), folder)
+    evidence = Evidence(standing(papers.tables().values(), cells), folder, papers.logs())
     return claims.judge([CLAIMS[number] for number in ids], evidence).set_index("id")
 
 
@@ -50,7 +50,7 @@ def row_of(number, folder, *cells):
 
 
 def measured(cells, folder, ids=DISCREPANCIES):
-    evidence = Evidence(standing(papers.tables().values(), cells), folder)
+    evidence = Evidence(standing(papers.tables().values(), cells), folder, papers.logs())
     rows = claims.measured_discrepancies([DISCREPANCIES[number] for number in ids], evidence)
     return rows.set_index("id")["measured"]
 
@@ -339,7 +339,7 @@ def test_a_collapse_is_one_of_accuracy_and_of_spread(linear, spread, verdict, tm
 
 
 def test_one_line_for_each(nothing, tmp_path):
-    discrepancies = claims.measured_discrepancies(papers.discrepancies(), Evidence({}, tmp_path))
+    discrepancies = claims.measured_discrepancies(papers.discrepancies(), Evidence({}, tmp_path, papers.logs()))
     lines = claims.lines(nothing.reset_index(), discrepancies)
     ids = [*CLAIMS, *DISCREPANCIES]
     assert [line.split()[0] for line in lines] == ids and not any("\n" in line for line in lines)
@@ -416,7 +416,7 @@ def test_pretext_accuracies_are_compared_as_scipy_does(committed):
 @pytest.mark.parametrize("accuracy", [0.0, 100.0])
 def test_queries_that_all_rank_alike_tell_no_categories_apart(accuracy, tmp_path):
     log = pd.DataFrame({"query": "video", "category": ["a", "b"], "pairs": 20, "accuracy": accuracy})
-    log.assign(dataset="synthetic", preset="quick").to_csv(tmp_path / "pretext_accuracy_synthetic.csv", index=False)
+    write_log("pretext_accuracy", tmp_path, log.assign(dataset="synthetic", preset="quick"))
     assert row_of("C42", tmp_path)["verdict"] == UNDECIDED
 
 
@@ -476,7 +476,7 @@ def test_counts_and_texts(committed):
     assert list(counts.columns) == list(VERDICTS) and claims.counted(table[:0]).to_numpy().sum() == 0
     page = claims.shown(table).to_html()
     assert "taxonomy_ucla.png" in page and "p &lt; 0.038" in page
-    rows = claims.measured_discrepancies(papers.discrepancies(), Evidence({}, FIGURES))
+    rows = claims.measured_discrepancies(papers.discrepancies(), Evidence({}, FIGURES, papers.logs()))
     page = claims.shown_discrepancies(rows.assign(here="a < b")).to_html()
     headings = re.findall(r"<th[^>]*>(.+?)</th>", page)
     assert headings == ["id", "paper", "place", "the paper", "but", "here", "measured"]

@@ -5,15 +5,17 @@ import math
 
 import pytest
 from made_up_cells import PART, image, placed, skeleton, sounding
+from made_up_results import write_log
 from pandas import DataFrame
 
+from repro import papers
 from repro.report.evidence import Evidence, measured
 from repro.report.verdicts import EMBEDDED, FAILS, HOLDS, NOT_RUN, PAPER, QUICK, UNDECIDED, above, reproduced
 
 
 @pytest.fixture
 def evidence(tmp_path):
-    return lambda *rows: Evidence(placed(*rows), tmp_path)
+    return lambda *rows: Evidence(placed(*rows), tmp_path, {})
 
 
 def test_settings_come_by_how_far_they_carry_and_without_smoke_runs(evidence):
@@ -133,18 +135,31 @@ def test_no_verdict_on_printed_numbers_from_quick_or_embedded_cells(evidence):
 def test_logs_come_by_how_far_they_carry(tmp_path):
     for dataset, preset in (("digits", "quick"), ("cifar10", "paper"), (PART, "quick")):
         log = DataFrame({"keys": [1], "dataset": dataset, "preset": preset})
-        log.to_csv(tmp_path / f"sampled_keys_{dataset.split()[0]}{preset}.csv", index=False)
-    found = Evidence({}, tmp_path).logs("sampled_keys")
+        write_log("sampled_keys", tmp_path, log, f"{dataset.split()[0]}{preset}")
+    evidence = Evidence({}, tmp_path, papers.logs())
+    found = evidence.logs("sampled_keys")
     assert [log["dataset"].item() for log in found] == ["cifar10", PART, "digits"]
-    assert Evidence({}, tmp_path).logs("category_curves") == []
+    assert evidence.logs("category_curves") == []
+
+
+@pytest.mark.parametrize("damage", [
+    lambda text: "", lambda text: text.partition("\n")[0], lambda text: text[:-8],
+    lambda text: text.replace(",0", ",", 1), lambda text: text.replace("keys", "number"),
+])
+def test_a_damaged_log_is_named_and_decides_nothing(tmp_path, damage):
+    write_log("sampled_keys", tmp_path, DataFrame({"keys": [1], "dataset": "digits", "preset": "quick"}))
+    path = tmp_path / "sampled_keys_part.csv"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ValueError, match=r"sampled_keys_part\.csv cannot be read \(.+\); restore it from version"):
+        Evidence({}, tmp_path, papers.logs()).logs("sampled_keys")
 
 
 def test_figures_are_found_by_the_beginning_of_their_names(tmp_path):
     for name in ("taxonomy_ucla.png", "taxonomy_ucla.svg", "taxonomy_ucla_3layers.png", "glm_forest.png", "other.png"):
         (tmp_path / name).touch()
-    found = Evidence({}, tmp_path).figures(("glm_forest", "taxonomy"))
+    found = Evidence({}, tmp_path, {}).figures(("glm_forest", "taxonomy"))
     assert found == ["glm_forest.png", "taxonomy_ucla.png", "taxonomy_ucla_3layers.png"]
-    assert Evidence({}, tmp_path).figures(("taxonomy_ucla", "none")) == ["taxonomy_ucla.png"]
+    assert Evidence({}, tmp_path, {}).figures(("taxonomy_ucla", "none")) == ["taxonomy_ucla.png"]
 
 
 def test_a_cell_of_two_tables_counts_once_among_deviations(evidence):

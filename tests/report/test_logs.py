@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import shutil
 
 import pandas as pd
 import pytest
 from made_up_study import SHAPED, frame, shaped, stored
 from one_cell import first_edition
+from redrawn import export as exported
 
 from repro import papers
 from repro.audiovisual.study import CLIPS
@@ -14,7 +16,6 @@ from repro.image.study import IMAGES
 from repro.papers.cmacc.logs import category_curves
 from repro.papers.sce.logs import objective_parts
 from repro.report import logs
-from repro.run.export import finished_cells
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
@@ -48,10 +49,6 @@ def finish(store, method="sce", *, preset="quick", dataset="digits", seed=0, ste
     then = {"epochs": 2, "weight": 0.25} | (then or {})
     return finished(store, made(IMAGES, method, dataset, preset, seed, then=then, **changes), steps, {"linear": 50.0},
                     at)
-
-
-def exported(store, folder):
-    return papers.export_logs(finished_cells(store), store, folder)
 
 
 @pytest.fixture
@@ -179,7 +176,7 @@ def test_exported_contrasts_stay_and_change_nothing_when_nothing_changed(store, 
     contrast(other, "CD")
     contrast(other, "AE+CD", seed=3, values=(9.0, 9.0, 9.0, 9.0))  # the exported one has an earlier seed
     contrast(other, "CE+CD", seed=1, values=(2.0, 2.0, 1.0, 1.0))
-    exported(other, tmp_path)
+    exported(other, tmp_path, store)
     found = pd.read_csv(path).groupby("objectives")
     assert found["CD"].agg(list).to_dict() == {"AE+CD": [0.15, 0.4833], "CD": [5.5, 3.5], "CE+CD": [2.0, 1.0]}
     assert found["seed"].first().to_dict() == {"AE+CD": 0, "CD": 0, "CE+CD": 1}
@@ -255,7 +252,7 @@ def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
     path, log = tmp_path / "targets_digits.csv", logs.Log("transfer", logs.usual, logs.first, ("target",), ("target",))
     rows = pd.DataFrame({"target": ["007", "nan"], "key": "1234567890123456", "seed": 0, "dataset": "digits"})
     rows.to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"targets_digits\.csv cannot be read .it has no column 'preset'.; export it"):
+    with pytest.raises(ValueError, match=r"targets_digits\.csv cannot be read .it has no column 'preset'.; restore it"):
         logs.read(path, log)
     rows.assign(preset="quick").to_csv(path, index=False)
     found = logs.read(path, log)
@@ -308,6 +305,61 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
     assert found["accuracy"].tolist() == [10.0, 10.0, 11.0, 11.0] and set(found["method"]) == {"cmacc"}
     assert found["seed"].tolist() == [0, 0, 1, 1] and found.groupby("seed")["key"].nunique().tolist() == [1, 1]
     assert pd.read_csv(negatives)["accuracy"].tolist() == [10.0, 10.0]
+
+
+def test_logs_of_two_machines_add_up_and_of_a_cell_the_last_stays(store, tmp_path):
+    grids = {"dataset": "multiomniglot", "batch": 64, "iterations": 624, "categories": 101}
+    kept, again = (diverse(store, "random", seed=seed, **grids).key for seed in (0, 1))
+    path, = exported(store, tmp_path / "figures")
+    other = Store(tmp_path / "other machine")
+    assert diverse(other, "random", seed=1, counts=(7 / 3, 5), **grids).key == again
+    new = diverse(other, "gradient", seed=2, frequency="zipf", counts=(40,), **grids).key
+    diverse(other, "gradient", seed=0, counts=(99,), **grids | {"categories": 55})  # of a setting with fewer cells
+    exported(other, tmp_path / "figures", store)
+    found = logs.read(path, papers.logs()["category_curves"])
+    assert found.groupby("key")["categories_video"].agg(list).to_dict() == {
+        kept: [20.0, 24.0], again: [7 / 3, 5.0], new: [40.0]
+    }
+    written = path.read_bytes()
+    for machine, before in ((store, other), (other, store)):
+        exported(machine, tmp_path / "figures", before)
+        exported(other, tmp_path / "figures", store)
+        assert path.read_bytes() == written
+    everything = Store(tmp_path / "everything")
+    for source in (store, other):
+        shutil.copytree(source.root, everything.root, dirs_exist_ok=True)
+    path.unlink()
+    exported(everything, tmp_path / "figures")
+    assert path.read_bytes() == written
+
+
+def test_rows_of_an_earlier_version_leave_an_exported_log_and_columns_that_came_later_do_too(store, tmp_path):
+    other = Store(tmp_path / "other machine")
+    for machine, method, seed, version, columns in (
+        (store, "jcl", 0, 1, {}), (store, "moco", 0, 1, {}), (other, "jcl", 1, 2, {"version": 2, "evaluation": 1}),
+    ):
+        cell = made(IMAGES, method, "digits", "quick", seed, **({"keys": 9} if method == "jcl" else {}))
+        run = finished(machine, dataclasses.replace(cell, version=version), STEPS, {"linear": 50.0})
+        rows = pd.DataFrame({"model": method, "seed": seed, "d": 512, "similarity": [0.1 + 0.2], "variance": 1e-4})
+        rows.assign(**columns).to_csv(run.folder / "similarity.csv", index=False)
+    path, = exported(store, tmp_path / "figures")
+    exported(other, tmp_path / "figures", store)
+    found = logs.read(path, papers.logs()["similarity_variance_images"])
+    assert found[["model", "seed", "similarity"]].to_numpy().tolist() == [["jcl", 1, 0.1 + 0.2], ["moco", 0, 0.1 + 0.2]]
+    assert list(found.columns) == ["model", "seed", "d", "similarity", "variance", "key", "dataset", "preset"]
+
+
+def test_a_log_of_one_cell_is_replaced_by_that_of_no_other_cell(store, tmp_path, capsys):
+    shown = finish(store, seed=1, **FIRST).cell
+    path, = exported(store, tmp_path / "figures")
+    before, other = path.read_bytes(), Store(tmp_path / "other machine")
+    here = finish(other, seed=0, steps=STEPS[:2], **FIRST).cell
+    assert exported(other, tmp_path / "figures", store) == [] and path.read_bytes() == before
+    assert f"{path} stays that of {shown.key}; {other.root} has {here.key}: to have that" in capsys.readouterr().err
+    finish(other, seed=1, steps=STEPS[:2], **FIRST)
+    (other.root / "cells" / here.key / "progress.jsonl").unlink()
+    assert exported(other, tmp_path / "figures", store) == [path]  # of the cell that is shown
+    assert pd.read_csv(path)["InfoNCE"].tolist() == [3.9, 3.8]
 
 
 def test_export_of_nothing(store, tmp_path):

@@ -11,6 +11,7 @@ import made_up_report
 import numpy as np
 import pandas as pd
 import pytest
+from disks import small_files
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -191,6 +192,26 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize("most", [100, 30_000])  # bytes of the first file, and of a copied figure
+def test_on_a_full_disk_the_folder_is_named_and_the_report_that_was_there_stays(tmp_path, most):
+    first = build(tmp_path / "report", tmp_path, tmp_path, *NONE)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    remedy = rf"File too large \(allow larger files, see `ulimit -f`, .*\): '{first.parent}'"
+    with small_files(most), pytest.raises(OSError, match=remedy):
+        build(tmp_path / "report", ROOT, tmp_path, *NONE)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_on_a_full_disk_a_figure_is_named_and_what_was_there_stays(tmp_path, ending):
+    path, = [path for path in save(Figure(), tmp_path / STEM, "", {}) if path.suffix == f".{ending}"]
+    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
+    with small_files(len(before) - 1), pytest.raises(OSError, match=rf"File too large \(allow .*\): '{path}'"):
+        save(Figure(), tmp_path / STEM, "", {})
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
+
+
 def test_a_table_with_its_figure_and_one_without(tmp_path):
     IMAGES.to_csv(tmp_path / f"{STEM}.csv", index=False)
     (tmp_path / "cells.csv").write_text("key\n")
@@ -236,13 +257,14 @@ def table(**changes):
 @pytest.mark.parametrize(("changes", "level", "distance"), [
     ({}, PAPER, "median 3.5 points, largest +5.0 (CE); 2 compared"),
     ({"difference": [np.nan, -0.25, np.nan]}, PAPER, "-0.2 points (CE), the one number printed"),
-    ({"departures": ["", "select=best_on_test", np.nan]}, PAPER, "-2.0 points (random), the one number printed"),
+    ({"departures": ["", "select=best_on_test", np.nan], "difference": [-2.0, np.nan, np.nan]}, PAPER,
+     "-2.0 points (random), the one number printed"),
     ({"difference": np.nan}, PAPER, "nothing is printed"),
-    ({"dataset": "synthetic"}, "embedded data", "not comparable"),
-    ({"preset": "quick"}, QUICK, "not comparable"),
-    ({"dataset": "ucla (subset)"}, QUICK, "not comparable"),
-    ({"usual": 60.0}, QUICK, "not comparable"),
-    ({"departures": "select=best_on_test"}, QUICK, "not comparable"),
+    ({"dataset": "synthetic", "difference": np.nan}, "embedded data", "not comparable"),
+    ({"preset": "quick", "difference": np.nan}, QUICK, "not comparable"),
+    ({"dataset": "ucla (subset)", "difference": np.nan}, QUICK, "not comparable"),
+    ({"usual": 60.0, "difference": np.nan}, QUICK, "not comparable"),
+    ({"departures": "select=best_on_test", "difference": np.nan}, QUICK, "not comparable"),
 ])
 def test_how_far_a_table_is_from_print_and_what_that_allows(changes, level, distance):
     trust, = at_a_glance(table(**changes))

@@ -102,7 +102,7 @@ def dying(monkeypatch):
         replace, write, moves = os.replace, Path.write_bytes, []
 
         def half_write(path, content):
-            write(path, truncated(content) if moment == "half of the file" else content)
+            write(path, truncated(bytes(content)) if moment == "half of the file" else content)
             if moment in ("half of the file", "before it is read back"):
                 raise Killed
 
@@ -166,7 +166,7 @@ def test_a_checkpoint_that_cannot_be_read_back_replaces_nothing(two, monkeypatch
     write = Path.write_bytes
 
     def bad_disk(path, content):
-        write(path, flipped(content, 700))
+        write(path, flipped(bytes(content), 700))
 
     before = {path.name: path.read_bytes() for path in two.iterdir()}
     monkeypatch.setattr(Path, "write_bytes", bad_disk)

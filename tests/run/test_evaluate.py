@@ -129,7 +129,7 @@ def test_accuracy_is_the_exact_mean_over_test_samples():
     wrong = torch.tensor([0, 0, 1, 0, 0, 0, 1])  # two of seven are labelled as the other class
     found = probe(train, labels, test, wrong, classes=2, **USUAL | {"batch": 3})
     assert found[-1] == 100 * 5 / 7
-    assert nearest_neighbour(train, labels, test, wrong, chunk=2) == 100 * 5 / 7
+    assert nearest_neighbour(train, labels, test, wrong) == 100 * 5 / 7
 
 
 def test_linear_probe_is_a_function_of_its_arguments():
@@ -158,12 +158,13 @@ def test_nearest_neighbour_equals_scikit_learn(n, m, features):
     assert nearest_neighbour(*train, *test) == pytest.approx(expected, abs=1e-9)
 
 
-def test_scale_and_chunk_do_not_matter():
+def test_scale_and_chunk_do_not_matter(monkeypatch):
     train, test = clouds(150, features=8, seed=1), clouds(101, features=8, seed=2)
     expected = nearest_neighbour(*train, *test)
     assert 30 < expected < 100
     for chunk in (1, 2, 100, 101, 5000):
-        assert nearest_neighbour(*train, *test, chunk=chunk) == expected
+        monkeypatch.setattr("repro.run.evaluate.CHUNK", chunk)
+        assert nearest_neighbour(*train, *test) == expected
     scales = torch.linspace(0.01, 100, 150, dtype=torch.float64)[:, None]
     assert nearest_neighbour(train[0] * scales, train[1], test[0] * 1e3, test[1]) == expected
 

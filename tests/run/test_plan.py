@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,18 +30,19 @@ class Timed(Recipe):
     costly: int = setting(4, "assumed")
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+@pytest.fixture
+def clock(monkeypatch):
+    """Time for `forecast` that passes only when `clock.now` is raised."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("repro.run.plan.time", SimpleNamespace(perf_counter=lambda: clock.now))
+    return clock
 
 
 class Learner:
     """Every `total / costly` steps one takes as long as the first."""
 
     def __init__(self, recipe, clock=None):
-        self.recipe, self.clock, self.taken = recipe, clock or Clock(), 0
+        self.recipe, self.clock, self.taken = recipe, clock or SimpleNamespace(now=0.0), 0
         self.total_steps, self.steps_per_epoch, self.costly_steps = recipe.steps, recipe.epoch, recipe.costly
 
     def step(self):
@@ -54,10 +56,10 @@ class Learner:
     ({"epoch": 1, "costly": 40}, 1), ({"epoch": 1, "steps": 1, "costly": 1}, 1), ({"steps": 0}, 0),
     ({"epoch": 2, "costly": 20}, 2),
 ])
-def test_a_few_steps_foretell_the_time_of_all(changes, most):
-    clock, recipe = Clock(), Timed(**changes)
+def test_a_few_steps_foretell_the_time_of_all(changes, most, clock):
+    recipe = Timed(**changes)
     learner = Learner(recipe, clock)
-    foretold = forecast(learner, CPU, clock)
+    foretold = forecast(learner, CPU)
     assert learner.taken == most
     clock.now, whole = 0.0, Learner(recipe, clock)
     for _ in range(recipe.steps):
@@ -65,9 +67,8 @@ def test_a_few_steps_foretell_the_time_of_all(changes, most):
     assert foretold == pytest.approx(clock.now)
 
 
-def test_what_the_first_step_has_to_set_up_is_not_counted():
-    clock = Clock()
-    assert forecast(Learner(Timed(costly=0, opening=7.0), clock), CPU, clock) == pytest.approx(40 * 0.5)
+def test_what_the_first_step_has_to_set_up_is_not_counted(clock):
+    assert forecast(Learner(Timed(costly=0, opening=7.0), clock), CPU) == pytest.approx(40 * 0.5)
 
 
 @pytest.mark.parametrize(("times", "workers", "total"), [

@@ -358,17 +358,17 @@ LOGS = {
     ),
     "post_hoc_diversity": Log(
         "mutual_information", fullest, functools.partial(joined, "post_hoc_diversity.csv"),
-        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value"),
+        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value", "version"),
         texts=("frequency", "sampler", "measure"),
     ),
     "pretext_accuracy": Log(
         "transfer", fullest, functools.partial(first, "pretext_accuracy.csv", of="entry"),
         ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
-        texts=("query", "category", "method"),
+        texts=("query", "category", "method"), join=None,
     ),
     "selected_negatives": Log(
         "transfer", fullest, functools.partial(first, "selected_negatives.csv"),
         ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
-        texts=("modality", "sampler", "category", "nearest_category"),
+        texts=("modality", "sampler", "category", "nearest_category"), join=None,
     ),
 }

@@ -124,6 +124,6 @@ LOGS = {
         "positive_keys", lambda cells: usual(cells).sort_values("keys", ascending=False, kind="stable"),
         functools.partial(first, "sampled_keys.csv"),
         ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form", "repeats", "positives", "temperature",
-         "strength"),
+         "strength"), join=None,
     ),
 }

@@ -38,6 +38,6 @@ def _of_first(store: Store, cells: DataFrame) -> DataFrame:
 LOGS = {
     "objective_parts": Log(
         "temperature_grid", usual, _of_first, ("epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight"),
-        texts=("entry",),
+        texts=("entry",), join=None,
     ),
 }

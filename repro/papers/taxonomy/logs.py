@@ -1,10 +1,9 @@
 """What the taxonomy's figures need beside results: accuracies and terms along training."""
 
-import pandas as pd
 from pandas import DataFrame
 
 from repro.papers.taxonomy.tables import TABLES
-from repro.report.logs import Log, by_epoch, files, fullest, lines_of, named, of_finished, together
+from repro.report.logs import Log, beside, by_epoch, files, fullest, lines_of, named, of_finished, together
 from repro.run.store import Cell, Store
 from repro.skeleton.study import ALONG
 
@@ -28,15 +27,9 @@ def _along_training(store: Store, cells: DataFrame) -> DataFrame:
     for cell, path in files("probes.jsonl", store, cells):
         rows = lines_of(path, ("step", *ALONG)).melt("step", var_name="measure").round(2)
         rows.insert(0, "epoch", (rows.pop("step") * cell["epochs"] / cell["cost"]["steps"]).round().astype(int))
+        rows = rows.sort_values(["epoch", "measure"])
         parts.append(named(rows.assign(**{name: cell[name] for name in CALLED}), cell))
     return together(parts)
-
-
-def _newest_rows(*logs: DataFrame) -> DataFrame:
-    """The rows of every cell, from the last of the logs that has them, of the newest version of its entry."""
-    rows = pd.concat(logs).drop_duplicates(["key", "epoch", "measure"], keep="last")
-    rows = rows[rows["version"] == rows.groupby(["entry", "preset"])["version"].transform("max")]
-    return rows.sort_values(["entry", "seed", "epoch", "measure"], ignore_index=True)
 
 
 def _contrasting_decoders(cells: DataFrame) -> DataFrame:
@@ -52,22 +45,24 @@ def _contrast_by_epoch(store: Store, cells: DataFrame) -> DataFrame:
     return log if log.empty else _first_seeds(log.assign(CD=log["CD"].map(lambda value: float(f"{value:.4g}"))))
 
 
-def _first_seeds(*logs: DataFrame) -> DataFrame:
-    """The first seed of every objective with either dictionary, from the last of the logs that has it."""
-    rows = pd.concat(logs).drop_duplicates([*CONTRASTED, "seed", "epoch"], keep="last")
-    rows = rows[rows["seed"] == rows.groupby(CONTRASTED)["seed"].transform("min")]
-    return rows.sort_values([*CONTRASTED, "epoch"], ignore_index=True)
+def _first_seeds(log: DataFrame) -> DataFrame:
+    """The first seed of every objective with either dictionary; of a seed trained twice the last."""
+    rows = log.drop_duplicates([*CONTRASTED, "seed", "epoch"], keep="last")
+    return rows[rows["seed"] == rows.groupby(CONTRASTED)["seed"].transform("min")]
+
+
+def _with_first_seeds(others: DataFrame, log: DataFrame) -> DataFrame:
+    return _first_seeds(beside(others, log))
 
 
 LOGS = {
     "along_training": Log(
         "taxonomy", fullest, _along_training, ("epoch", "measure", "value", *CALLED),
         texts=("measure", "objectives", "entry"),
-        join=_newest_rows,
     ),
     "sequence_contrast": Log(
         "taxonomy", _contrasting_decoders, _contrast_by_epoch, ("epoch", "CD", "sequence_dictionary", *CONTRASTED),
         texts=tuple(CONTRASTED),
-        join=_first_seeds,
+        join=_with_first_seeds,
     ),
 }

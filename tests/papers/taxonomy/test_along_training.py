@@ -51,8 +51,8 @@ def test_a_row_for_every_epoch_and_measure(store):
 
 
 def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store, tmp_path):
-    def exported(of):
-        path, = export(of, tmp_path / "figures")
+    def exported(of, *before):
+        path, = export(of, tmp_path / "figures", *before)
         assert path.name == "along_training_ucla.csv"
         found = read(path, LOG)
         return path.read_bytes(), set(zip(found["entry"], found["version"], found["seed"], strict=True))
@@ -66,7 +66,7 @@ def test_exported_rows_add_up_and_are_of_the_newest_version_of_each_entry(store,
     other = Store(tmp_path / "other machine")
     finish(other, "CE", seed=0, version=2)
     finish(other, "AE", seed=1, version=2)
-    assert exported(other)[1] == {("AE", 2, 1), ("CE", 2, 0), ("CE", 2, 1)}
+    assert exported(other, store)[1] == {("AE", 2, 1), ("CE", 2, 0), ("CE", 2, 1)}
 
 
 @pytest.mark.parametrize("names", [["CE"], ["AD", "CE", "AE"], ["AD", "CE", "AE", "AE+CE+AD"]])
@@ -92,8 +92,8 @@ def test_an_exported_log_is_drawn_of_one_preset_without_what_departs_from_its_re
     assert {path.name for path in redraw(frame(), folder)} == {"along_training_ucla.png", "along_training_ucla.svg"}
     assert told(folder / "along_training_ucla")[1]["cells"] == [usual.key]
     other = Store(tmp_path / "other machine")
-    for objectives in ("CE", "AE"):
+    for objectives in ("CE", "AE", "AE+CE"):
         finish(other, objectives, preset="quick")
-    export(other, folder)
+    export(other, folder, store)
     redraw(frame(), folder)
     assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries

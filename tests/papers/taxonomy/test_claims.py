@@ -6,6 +6,7 @@ from made_up_results import results
 from pandas import DataFrame, Series
 
 from repro.papers.taxonomy.claims import CLAIMS, without_and_with_cd
+from repro.papers.taxonomy.logs import LOGS
 from repro.report.evidence import Evidence
 
 
@@ -22,5 +23,6 @@ def test_objectives_that_a_reader_has_added_change_no_verdict_and_no_evidence(tm
     own = [ours.assign(objectives=name, key=ours["key"] + name, linear=accuracy + scattered)
            for name, accuracy in {"UE": 1.0, "CD+UE": 2.0, "UE+CD": 99.0, "AE+CE+UE": 99.0}.items()]
     more = cells | {"taxonomy": pd.concat([taxonomy, *own], ignore_index=True)}
-    usual, beside = (DataFrame([claim.check(Evidence(each, tmp_path)) for claim in CLAIMS]) for each in (cells, more))
+    evidence = [Evidence(each, tmp_path, LOGS) for each in (cells, more)]
+    usual, beside = (DataFrame([claim.check(each) for claim in CLAIMS]) for each in evidence)
     pd.testing.assert_frame_equal(beside, usual)
