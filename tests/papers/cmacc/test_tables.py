@@ -39,7 +39,7 @@ def any_data(monkeypatch):
         study, "data_of", lambda recipe: Named(f"{recipe.dataset} (subset)" if recipe.subset else recipe.dataset))
     monkeypatch.setattr(study, "target_of", lambda recipe, name, split: Named(f"{name} {split}"))
     monkeypatch.setattr(study, "members", lambda recipe, data: None)
-    monkeypatch.setattr(study.finetune, "recordings", lambda data, modality: None)
+    monkeypatch.setattr(study, "_check_target", lambda *_: None)
     monkeypatch.setattr(manifest, "bundled", lambda label: label in ("synthetic", "multidigits"))
 
 
