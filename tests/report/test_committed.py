@@ -677,7 +677,13 @@ def test_what_the_results_say_of_categories_by_seed_was_counted():
     assert_told(r"and not at the end, where they cover (\S+) fewer there, with every seed", [ahead.mean()])
     assert (ahead > 0).all()
     late = late.groupby(["frequency", "sampler"])["categories_video"].mean()
-    assert_told(r"last hundred steps they cover (\S+) and (\S+), and OHEM (\S+); in Zipf's (\S+), (\S+) and (\S+)\.",
+    early = table("category_curves_multiomniglot").query("step <= 62 and sampler in ('feature', 'gradient')")
+    early = early.assign(gain=100 * (early["categories_video"] / early["expected"] - 1))
+    early = early.groupby(["frequency", "sampler"])["gain"].mean()
+    assert early["balanced"].round().tolist() == [2, 2]
+    assert_told(r"from (\S+) % and (\S+) to (\S+) % over the first tenth",
+                [2, early["zipf"].min(), early["zipf"].max()])
+    assert_told(r"over the last hundred they cover (\S+) and (\S+), and OHEM (\S+); in Zipf's (\S+), (\S+) and (\S+)\.",
                 [late[pool, sampler] for pool in ("balanced", "zipf") for sampler in ("feature", "gradient", "ohem")])
 
 
