@@ -301,5 +301,5 @@ class Pretrainer(Gatherer):
 
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:
     """The encoder of a modality, for as many channels as the data has; of a modality it lacks, the usual ones."""
-    trunk = recipe.video_trunk if modality == "video" else recipe.audio_trunk
+    trunk = getattr(recipe, f"{modality}_trunk")
     return Encoder(trunk, recipe.width, channels=channels_of(data, modality), groups=recipe.groups)

@@ -134,8 +134,6 @@ def of_log(name: str, judge: Callable[[DataFrame], Judged]) -> Check:
 def departing(*tables: str, **changes: object) -> Measure:
     """What a departure from the recipe changes, over the seeds that both sides have; empty where it was not run.
 
-    One in several fields is named: the same sentence may have others, which share a field with it.
-
     Args:
         tables: where such cells are looked for.
         changes: fields of the recipe.
@@ -151,8 +149,7 @@ def departing(*tables: str, **changes: object) -> Measure:
                 sides = (by_seed(side["seed"], side[measure]) for side in (cells, usual[usual["label"] == name]))
                 if means := paired_means(*sides):
                     parts.append(f"{name}{'' if measure == 'linear' else f', {measure},'} {means}")
-        where = f"{setting}, {in_words(changes)}" if len(changes) > 1 else f"{setting}"
-        return f"{where}: {', '.join(parts)}" if parts else ""
+        return f"{setting}, {in_words(changes)}: {', '.join(parts)}" if parts else ""
 
     return lambda evidence: "; ".join(filter(None, itertools.starmap(
         changed, itertools.product(evidence.settings(*tables), tables))))

@@ -356,12 +356,12 @@ def test_discrepancies_are_measured_where_there_are_cells(tmp_path):
     assert "AD t = 2.394, CD t = 1.210" in empty["T-1"] and "between 1.30 and 12.89" in empty["T-1"]
     rows = [skeleton("AD", 80.0), skeleton("AD", 70.0, seed=1), skeleton("AD", 84.0, ad_input="augmented")]
     some = measured(frame(*rows), tmp_path, ["T-12", "T-13"])
-    assert some["T-13"] == "ucla, paper recipe: AD 84.0 instead of 80.0 (1 seed)"
+    assert some["T-13"] == "ucla, paper recipe, ad_input=augmented: AD 84.0 instead of 80.0 (1 seed)"
     assert some["T-12"] == claims.NOT_MEASURED
     rows += [skeleton("AD", 60.0, ad_loss="squared"), skeleton("AD", 75.0, ad_loss="squared", ad_weight=0.004)]
     assert measured(frame(*rows), tmp_path, ["T-12"])["T-12"] == (
-        "ucla, paper recipe: AD 60.0 instead of 80.0 (1 seed); ucla, paper recipe, ad_loss=squared, ad_weight=0.004: "
-        "AD 75.0 instead of 80.0 (1 seed)")
+        "ucla, paper recipe, ad_loss=squared: AD 60.0 instead of 80.0 (1 seed); "
+        "ucla, paper recipe, ad_loss=squared, ad_weight=0.004: AD 75.0 instead of 80.0 (1 seed)")
 
 
 def test_two_printed_cells_that_may_have_changed_places(tmp_path):

@@ -101,7 +101,8 @@ def temperature_grid(table: DataFrame) -> Figure:
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, column, scale) in zip(stack, maps, strict=True):
         axes.set_title(name, loc="left")
-        candidates = rows.set_index("temperature")["ours"] if column == "ours" else printed_grid(*set(rows["dataset"]))
+        ours = column == "ours"
+        candidates = rows.set_index("temperature")["ours"] if ours else printed_grid(style.only(rows, "dataset"))
         best = candidates.groupby("temperature").max()
         _heat_map(axes, rows, column, rows[column] if scale is None else scale, key_temperatures, best)
     axes.set_xlabel(r"temperature of the target $\tau_m$")

@@ -132,9 +132,10 @@ def single_terms_printed() -> predicates.Exact:
 def column_here(setting: Setting) -> Estimates:
     """The printed column; objectives whose seeds fall apart have a deviation of their own."""
     values = glm.printed_by_objective()["UCLA"]
-    alike = [[name] for name in rules.SCATTERED] + [[name for name in values.index if name not in rules.SCATTERED]]
-    return {name: part.from_printed("taxonomy", values[name], objectives=name)
-            for names in alike for part in [setting.among("objectives", names)] for name in names}
+    others = setting.among("objectives", [name for name in values.index if name not in rules.SCATTERED])
+    own = {name: setting.among("objectives", [name]) for name in rules.SCATTERED}
+    return {name: own.get(name, others).from_printed("taxonomy", value, objectives=name)
+            for name, value in values.items()}
 
 
 def drop_printed() -> predicates.Exact:
