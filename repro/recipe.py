@@ -132,7 +132,7 @@ class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
 
     Attributes:
-        cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
+        lanes: how many cells a GPU trains at once, in turns; one, if it keeps a GPU busy.
         gpu_precision: of matrix products on a GPU, where `precision` is "auto".
         named_by: the field that names what is trained ("random": nothing), whose values say who uses another field.
         threads, precision: fields of every recipe that is trained: CPU threads to compute with, part of a CPU result,
@@ -143,7 +143,7 @@ class Recipe:
         ValueError: if a value is not among those its field allows, or a whole number larger than `LARGEST`.
     """
 
-    cells_per_gpu: ClassVar[int] = 1
+    lanes: ClassVar[int] = 1
     gpu_precision: ClassVar[str] = "bfloat16"
     named_by: ClassVar[str] = "method"
 

@@ -19,7 +19,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -159,8 +159,10 @@ class Study:
             ) from error
 
 
-def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> dict[str, Any]:
-    """Train the run's cell to its end, from its checkpoints if there are any, and measure it.
+def train(
+    run: Run, progress: tqdm, *, study: Study, device: torch.device
+) -> Generator[None, None, dict[str, Any]]:
+    """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
     Returns:
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
@@ -175,18 +177,17 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
     run.cell.require(data.digest)
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
-    with devices.threads(recipe.threads), devices.full_precision():
-        for learner in study.learners(recipe, data, run.cell.seed, device):
-            if devices.first():
-                run.begin()
-            probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-            every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-            folder = run.folder / learner.name
-            folder.mkdir(exist_ok=True)
-            costs.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
-            costs[-1]["precision"] = learner.precision
-            for name, value in study.measure(learner).items():
-                measured.setdefault(name, []).append(value)
+    for learner in study.learners(recipe, data, run.cell.seed, device):
+        if devices.first():
+            run.begin()
+        probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
+        every = recipe.probe_every * learner.steps_per_epoch if probe else 0
+        folder = run.folder / learner.name
+        folder.mkdir(exist_ok=True)
+        costs.append((yield from fit(learner, folder, progress, probe=probe, probe_steps=every)))
+        costs[-1]["precision"] = learner.precision
+        for name, value in study.measure(learner).items():
+            measured.setdefault(name, []).append(value)
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": costs[0] | devices.cost(device)}

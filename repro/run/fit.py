@@ -13,9 +13,9 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from repro.run.device import first, from_first
 from repro.run.learner import Learner
 from repro.run.store import parse_json
 
+Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
 
@@ -41,12 +42,13 @@ def fit(
     checkpoint_seconds: float = 60.0,
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
-) -> dict[str, float]:
+) -> Generator[None, None, dict[str, float]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
-    step needs no host synchronisation. A report checks losses and weights, appends a line to `progress.jsonl` and, when
-    `checkpoint_seconds` have passed, saves a checkpoint, as the end does.
+    step needs no host synchronisation. It yields when the steps up to a report are handed to the device, so that others
+    may have their turn before it collects them. A report checks losses and weights, appends a line to `progress.jsonl`
+    and, when `checkpoint_seconds` have passed, saves a checkpoint, as the end does.
 
     Args:
         learner: what to train.
@@ -84,6 +86,7 @@ def fit(
         probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
         if done % interval and not last and not probe_due:
             continue
+        yield
         means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         _check_weights(learner, done)
         losses.clear()
@@ -103,6 +106,15 @@ def fit(
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds)
     return {"seconds": round(seconds, 2), "steps": float(done)}
+
+
+def finish(training: Generator[Any, None, Outcome]) -> Outcome:
+    """Let a training run to its end with nothing beside it; what it returns."""
+    while True:
+        try:
+            next(training)
+        except StopIteration as end:
+            return end.value
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:

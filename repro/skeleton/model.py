@@ -171,9 +171,9 @@ def _by_frame(rows: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
 class Encoder(nn.Module):
     """Sequences (N, T, D) to readouts (N, H): the top layer's hidden state at the last valid frame.
 
-    Lengths (N,) are on the CPU, also where the sequences are not, so that nothing waits for a device to know them.
-    Weight matrices start Xavier-uniform, as in the released code. There is no normalisation layer, so encoding
-    several views in one batch gives exactly what encoding them one by one gives.
+    Lengths (N,) are on the CPU or with the sequences, so that nothing waits for a device to know them. Weight matrices
+    start Xavier-uniform, as in the released code. There is no normalisation layer, so encoding several views in one
+    batch gives exactly what encoding them one by one gives.
     """
 
     def __init__(self, features: int, units: int, layers: int) -> None:

@@ -80,7 +80,7 @@ def keys_through_head(recipe: "SkeletonRecipe") -> bool:
 class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
 
-    cells_per_gpu: ClassVar[int] = 8  # a GRU's frames come one after the other, each small for a GPU
+    lanes: ClassVar[int] = 15  # a GRU's frames come one after the other, each small for a GPU
     gpu_precision: ClassVar[str] = "float32"
     named_by: ClassVar[str] = "objectives"
 
