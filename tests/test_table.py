@@ -127,7 +127,7 @@ def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
     ({"dept": 2}, "parameter='dept' is not one of: dataset, preset, .*noise.*; did you mean 'depth'"),
     ({"methods": "plain"}, "parameter='methods' is not one of: .*; did you mean 'method'"),
     ({"seed": 1}, "parameter='seed' is not one of: .*; did you mean 'seeds'"),
-    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!cells_per_gpu|gpu_precision).)*$"),
+    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!lanes|gpu_precision).)*$"),
     ({"depth": 0}, "depth=0 should be at least 1"), ({"depth": "x"}, "depth='x' should be"),
     ({"depth": "2,2"}, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, "seeds='0,0' names 0"),
     ({"seeds": "-1"}, "whole numbers from 0"), ({"device": "gpu"}, "device='gpu' is not one"),

@@ -256,7 +256,7 @@ class Pretrainer(Gatherer):
             selected = select(
                 self.recipe.sampler, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
                 generator=self.selection_generator, temperature=self.recipe.posterior_temperature,
-                normalised=self.recipe.normalised, checked=not self.fixed,
+                normalised=self.recipe.normalised, checked=not self.fixed or self.recipe.sampler == "released",
             )
             entering, keys = candidate_items[selected], candidates[selected]
             if self.recipe.renewed:  # by another view: those of the pool are up to an epoch older than the positives

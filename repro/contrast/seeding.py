@@ -41,7 +41,8 @@ def draw(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
     shares = torch.nan_to_num(weights / weights.amax(), nan=1.0) * free                  # 0 / 0 where all are 0
     levels = 2.0 ** (52 - len(weights).bit_length())
     sums = shares.mul_(levels).to(torch.int64).cumsum(0)
-    return torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
+    row = torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
+    return row.clamp_(max=len(weights) - 1)  # where none is free, any
 
 
 def uniformly(free: Tensor, n_select: int, generator: torch.Generator) -> Tensor:

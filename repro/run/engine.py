@@ -273,15 +273,19 @@ def _share(
                 if error is None:
                     failed |= {cell.key: _named(cell, met) for cell, met in future.result()}
                     continue
-                for cell in job:
-                    if store.run(cell).result is not None:
+                left = [cell for cell in job if store.run(cell).result is None]
+                untouched = [cell for cell in left if len(job) > 1 and not store.run(cell).folder.exists()]
+                again = [untouched] if untouched else []
+                for cell in left:
+                    if cell in untouched:
                         continue
                     if cell.key in lost:
                         failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
                         continue
                     tqdm.write(f"{_named(cell, error)}; trying once more", file=sys.stderr)
                     lost.add(cell.key)
-                    waiting[submitted([cell])] = [cell]
+                    again.append([cell])
+                waiting |= {submitted(part): part for part in again}
             _show(bar, runs)
             for run in runs:
                 if run.cell.key not in told and (run.folder / "result.json").exists():
@@ -325,20 +329,24 @@ def in_lanes(
     """
     waiting = [*runs]
     running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
-    while waiting or running:
-        while waiting and len(running) < lanes:
-            run = waiting.pop(0)
-            stream = torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None
-            running.append((run, stream, _settled(run, functools.partial(train, run, steps))))
-        for lane in [*running]:
-            run, stream, training = lane
-            show(run)
-            try:
-                with devices.threads(run.cell.recipe.threads), devices.full_precision(), torch.cuda.stream(stream):
-                    next(training)
-            except Exception as end:
-                running.remove(lane)
-                yield run, None if isinstance(end, StopIteration) else end
+    try:
+        while waiting or running:
+            while waiting and len(running) < lanes:
+                run = waiting.pop(0)
+                stream = torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None
+                running.append((run, stream, _settled(run, functools.partial(train, run, steps))))
+            for lane in [*running]:
+                run, stream, training = lane
+                show(run)
+                try:
+                    with devices.threads(run.cell.recipe.threads), devices.full_precision(), torch.cuda.stream(stream):
+                        next(training)
+                except Exception as end:
+                    running.remove(lane)
+                    yield run, None if isinstance(end, StopIteration) else end
+    finally:
+        for _, _, training in running:
+            training.close()  # lets go of the cells at once: whoever asks for the traceback keeps all that it meets
 
 
 def _settled(run: Run, train: Callable[[], Generator[None, None, dict[str, Any]]]) -> Generator[None, None, None]:

@@ -60,7 +60,8 @@ def fit(
         probe_steps: 0, never.
 
     Returns:
-        {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
+        {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
+        number of steps}
 
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
@@ -86,7 +87,9 @@ def fit(
         probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
         if done % interval and not last and not probe_due:
             continue
+        seconds += time.monotonic() - reported_at
         yield
+        reported_at = time.monotonic()  # turns of others do not count
         means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
         _check_weights(learner, done)
         losses.clear()

@@ -61,8 +61,8 @@ class Buffers:
 class Recorded:
     """A function that is recorded on CUDA, once for each bucket; on a CPU, and with REPRO_RECORD=0, it is called.
 
-    The first three calls, and the first of every bucket, are taken as they are. The third one is watched: where it
-    waits for the device, nothing is ever recorded, which is said once.
+    The first three calls, and the first of every bucket, are taken as they are. The third is watched: where it waits
+    for the device, nothing is ever recorded, which is said once.
 
     Args:
         compute: what to record. It takes nothing and returns a tensor.
@@ -113,10 +113,12 @@ class Recorded:
             graph, result = self.recordings[bucket]
             graph.replay()
             return result.clone()  # the next replay overwrites its own
+        if bucket is None:
+            return self.compute()
         self._calls += 1
         if self._calls == WARM_UP:
             return self._watched(bucket)
-        if self._calls < WARM_UP or bucket is None or bucket not in self._met:
+        if self._calls < WARM_UP or bucket not in self._met:
             self._met.add(bucket)
             return self.compute()
         self._record(bucket)

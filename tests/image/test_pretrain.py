@@ -23,6 +23,7 @@ from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
 from repro.run import device
+from repro.run.recorded import Buffers
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -92,14 +93,15 @@ def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
     fast = learner(method, groups=groups)
     images = torch.empty(8, 3, 8, 8, device=meta)
     monkeypatch.setattr(fast, "device", meta)
-    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images for _ in pictures])
+    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
+    monkeypatch.setattr(fast, "_augmented", lambda: [images for _ in fast.source.views])
     monkeypatch.setattr(fast, "_nearest_neighbour", lambda: 0.0)
     for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
         module.to(meta)
     fast.optimiser = torch.optim.SGD([*fast.model.parameters(), *fast.classifier.parameters()], lr=0.1)
     for _ in range(fast.steps_per_epoch + 1):
         assert fast.step().device == meta
-    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images * images.max().item() for _ in pictures])
+    monkeypatch.setattr(fast, "_augmented", lambda: [images * images.max().item()])
     with pytest.raises(RuntimeError, match="meta"):
         fast.step()
 

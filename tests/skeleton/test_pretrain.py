@@ -15,7 +15,8 @@ from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
 from repro.contrast.dictionary import sequence_noise, unit_noise
-from repro.run.fit import NonFiniteLoss, fit
+from repro.run.fit import NonFiniteLoss, finish, fit
+from repro.run.recorded import Buffers
 from repro.skeleton.data import Sequences
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer, augment
@@ -112,7 +113,9 @@ def test_a_batch_is_cut_to_its_longest_sequence():
     }, train=torch.cat([short.train, torch.tensor([False])]))
     fast = learner(ALL, data=data, clip=1e6)
     assert fast.sequence_dictionary.entries.shape[1] == 8
-    assert copy.deepcopy(fast)._next_batch()[0].shape[1] <= 5
+    copied = copy.deepcopy(fast)
+    copied.prepare()
+    assert copied.bucket <= 5
     assert_step_is_slow(fast)
 
 
@@ -134,6 +137,8 @@ def test_a_step_is_adam_after_clipping_the_norm_over_all_parameters():
 def test_a_step_reads_no_value(changes, meta, monkeypatch):
     fast = learner(ALL, **changes)
     monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
+    monkeypatch.setattr(fast, "fixed", True)
     monkeypatch.setattr(fast, "sequences", Sequences(fast.data.frames, fast.data.lengths, meta))
     monkeypatch.setattr(torch, "rand", lambda *shape, generator, device: torch.empty(shape, device=device))
     for module in (fast.model, fast.dictionary, fast.sequence_dictionary, fast.keys):
@@ -254,7 +259,7 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
     poisoned = int(data.train.nonzero()[order[9]])  # among the third batch of four
     data.frames[data.lengths[:poisoned].sum(), 0] = float("nan")
     with pytest.raises(NonFiniteLoss, match=f"{objectives} is nan at step 3"):
-        fit(learner(objectives, data=data), tmp_path, tqdm(disable=True))
+        finish(fit(learner(objectives, data=data), tmp_path, tqdm(disable=True)))
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
@@ -317,7 +322,7 @@ def test_the_best_checkpoint_on_the_test_split_is_put_back(tmp_path, monkeypatch
         history.append(weights(alone))
     monkeypatch.setattr(Pretrainer, "accuracy_on_test", lambda *_: next(accuracies))
     fast = selecting(epochs=8, select_every=2)
-    fit(fast, tmp_path, tqdm(disable=True))
+    finish(fit(fast, tmp_path, tqdm(disable=True)))
     assert next(accuracies, None) is None and torch.equal(weights(fast), history[3])
     fast.restore()
     assert fast.best == 50.0 and torch.equal(weights(fast), history[1])  # the first of equal ones
