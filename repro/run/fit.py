@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from repro.data.disk import naming, write_atomically
+from repro.run.code import Code
 from repro.run.device import first, from_first
 from repro.run.learner import Learner
 from repro.run.store import parse_json
@@ -42,6 +43,7 @@ def fit(
     checkpoint_seconds: float = 60.0,
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
+    code: Code | None = None,
 ) -> Generator[None, None, dict[str, float]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
@@ -58,6 +60,8 @@ def fit(
         probe: measures the learner every `probe_steps` and at the end, drawing from no stream of it; what there is, is
             a line of `probes.jsonl`.
         probe_steps: 0, never.
+        code: what trains, whose identity stands in checkpoints; a line says where one of a cell that is taken up is of
+            other code.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
@@ -68,7 +72,7 @@ def fit(
             Nothing of the bad steps is saved.
         ValueError: if the checkpoint is not of such a learner.
     """
-    done, seconds = _resume(learner, folder)
+    done, seconds = _resume(learner, folder, code)
     if first():
         for name in ("progress.jsonl", "probes.jsonl"):
             _truncate(folder / name, done)
@@ -103,11 +107,11 @@ def fit(
             _append(folder / "probes.jsonl", {"step": done, **measured})
         late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
         if last or from_first(late):
-            _save(learner, folder, done, seconds)
+            _save(learner, folder, done, seconds, code)
             saved_at = time.monotonic()
         reported_at = time.monotonic()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
-        _save(learner, folder, done, seconds)
+        _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)}
 
 
@@ -161,13 +165,14 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
 
 
-def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
+def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
+    state["code"] = code.identity if code else None
     if first():
         save_checkpoint(folder, state)
 
 
-def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
+def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float]:
     """Steps and seconds of the newest sound checkpoint, whose state the learner takes over."""
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
@@ -182,6 +187,8 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
                          f"state does not fit ({error}); move that folder away, and the cell starts anew") from error
+    if code and code.differs(state.get("code")) and first():
+        tqdm.write(f"{folder} was begun by other code; move it away to begin anew, or {code.advice()}", file=sys.stderr)
     return state["step"], state["seconds"]
 
 
