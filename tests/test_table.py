@@ -18,7 +18,7 @@ from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
 from repro.table import (
-    AS_PRESET,
+    FROM_PRESET,
     Table,
     by_preset,
     draw,
@@ -43,9 +43,9 @@ def printed(row):
 
 SWEEP = table({"method": ("plain", "heavy"), "depth": (1, 3)}, printed=printed)
 CALLED = table(
-    {"approach": "Plain", "method": "plain", "depth": AS_PRESET},
-    {"approach": "Light", "method": "heavy", "weight": 0.5, "depth": AS_PRESET},
-    {"approach": "Heavy", "method": "heavy", "depth": AS_PRESET},
+    {"approach": "Plain", "method": "plain", "depth": FROM_PRESET},
+    {"approach": "Light", "method": "heavy", "weight": 0.5, "depth": FROM_PRESET},
+    {"approach": "Heavy", "method": "heavy", "depth": FROM_PRESET},
     name="called",
 )
 METHODS = table({"method": ("plain", "heavy")}, name="methods", methods=("plain", "heavy", "both"))
@@ -163,7 +163,7 @@ def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     ]
     asked = METHODS.recipes("ucla", "paper", "light", method="heavy", power=4)  # what is asked for itself counts
     assert asked == [paper("ucla", "heavy", weight=0.5, power=4)]
-    weightless = table({"method": "heavy", "depth": AS_PRESET, "batch": 8}, study=dataclasses.replace(
+    weightless = table({"method": "heavy", "depth": FROM_PRESET, "batch": 8}, study=dataclasses.replace(
         TOY, presets={"paper": functools.partial(paper, weight=0.0)}))
     assert weightless.recipes("ucla", "paper", "light", power=4)[0].power == 4  # used where there is a weight
     cell, = METHODS.cells("ucla", method="both", variant="frozen")
@@ -450,7 +450,7 @@ def described(of, *choices, **fields):
     return {name: (value, source) for name, value, source in of.described(*choices, **fields)}
 
 
-FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": AS_PRESET})
+FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": FROM_PRESET})
 
 
 def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():

@@ -1,13 +1,16 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
 import csv
+import functools
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
+from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
@@ -30,19 +33,42 @@ def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
 
 
 def read_cells(path: Path) -> DataFrame:
-    """The exported cells of `path`, none if it does not exist; ValueError if it is damaged, naming the line."""
+    """The exported cells of `path`, none if it does not exist. A damaged row is left out, and a line says so, once.
+
+    Raises:
+        ValueError: if the file is no table of cells.
+    """
+    cells, damaged = examined_cells(path)
+    for problem in damaged:
+        warn_once(problem)
+    return cells
+
+
+def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
+    """The sound rows of an exported file of cells, and of each other one what is wrong and what to do; see `read_cells`."""
     if not path.exists():
-        return DataFrame(columns=COLUMNS)
+        return DataFrame(columns=COLUMNS), []
+    rows, damaged = [], []
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            lines = whole_lines(file)
-            _, header = next(lines)
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
             if header != COLUMNS:
                 raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
-            rows = [_checked(line, row) for line, row in lines]
-    except ValueError as error:
+            for row in reader:
+                try:
+                    rows.append(_checked(reader.line_num, row))
+                except ValueError as error:
+                    damaged.append(f"{path}: {error}; the row is left out: restore it from version control")
+    except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
-    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
+    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int}), damaged
+
+
+@functools.cache
+def warn_once(problem: str) -> None:
+    """Print a line on standard error, the first time that it is to be printed."""
+    tqdm.write(problem, file=sys.stderr)
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
@@ -69,8 +95,14 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
 
 
 def export(finished: DataFrame, path: Path) -> DataFrame:
-    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows."""
-    cells = merged(read_cells(path), finished[finished["preset"] != "smoke"])
+    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows.
+
+    ValueError if rows of it are damaged: they would be lost.
+    """
+    before, damaged = examined_cells(path)
+    if damaged:
+        raise ValueError(damaged[0])
+    cells = merged(before, finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells
 
@@ -93,13 +125,13 @@ def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _checked(line: int, row: list[str]) -> list[str]:
-    """The values of a row; raises ValueError if what should be a number or JSON is something else."""
+    """The values of a row; raises ValueError if one is missing, or no number or JSON where it should be."""
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"line {line}: {len(row)} values, expected {len(COLUMNS)}")
     values = dict(zip(COLUMNS, row, strict=True))
     for name in ("seed", "version"):
         parse_number(f"line {line}: {name}", values[name])
     for name in ("changes", "recipe", "metrics", "cost"):
-        if (name, values[name]) == ("changes", "null"):  # of the first edition, which does not say
-            continue
         try:
             value = parse_json(values[name])
             parts: dict[str, Any] = {"metrics": dict.fromkeys(value, MEASURED), "cost": {"finished": str}}

@@ -59,7 +59,7 @@ def key(study: str, stored: Mapping[str, Any], seed: int, digest: str, version: 
     """The key of a stored cell, of whose recipe fields may be missing that came later."""
     made = STUDIES[study].recipe.from_dict(dict(stored))
     kept = {name: value for name, value in json.loads(made.canonical()).items() if name in stored}
-    with patch.object(type(made), "canonical", lambda _: json.dumps(kept, sort_keys=True)):
+    with patch.object(type(made), "canonical", lambda *_: json.dumps(kept, sort_keys=True)):
         return Cell(STUDIES[study].name, made, seed, "", "", digest, version).key
 
 

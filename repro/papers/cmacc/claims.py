@@ -15,7 +15,7 @@ from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
 from repro.data import manifest
 from repro.papers import predicates
-from repro.papers.cmacc.tables import FEATURES, REGIMES
+from repro.papers.cmacc.tables import FEATURES
 from repro.recipe import in_words
 from repro.report import verdicts
 from repro.report.evidence import Check, Estimates, Evidence, Fields, Setting, measured
@@ -46,6 +46,15 @@ def over(*pairs: tuple[str, str]) -> Pairs:
     return {f"{first} over {second}": (first, second) for first, second in pairs}
 
 
+THREE: Fields = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True}
+REGIMES: dict[str, Sequence[Fields]] = {  # of grids of characters, by table: those in which its question has an answer
+    "cross_modal": [THREE],
+    "ohem_vs_active": [{**THREE, "dictionary": 256}, THREE],
+    "dictionary_size": [{"characters": 3, "pairs": 50_000, "augmented": True, "iterations": 1250, "pool": 40_960}],
+    "mutual_information": [{"pairs": 50_000, "augmented": True}, {"augmented": True}],
+    "category_diversity": [{"categories": 101, "iterations": 624, "frequency": "zipf"},
+                           {"categories": 101, "iterations": 624}],
+}
 ACROSS = over(("XMoCo (w/o fcl)", "SMoCo"))
 LAYER = over(("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
 ACTIVE = over(("CM-ACC", "XMoCo"))
