@@ -2,8 +2,8 @@
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
-that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS` and
-`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
+that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `RULES`, what judges
+sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
@@ -20,10 +20,9 @@ from repro.recipe import choose
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from repro.report.evidence import Evidence
+    from repro.report.claims import Rule
     from repro.report.logs import Log
     from repro.report.redraw import Drawing
-    from repro.report.verdicts import Claim, Discrepancy
     from repro.run.store import Store
     from repro.table import Table
 
@@ -89,58 +88,49 @@ def logs() -> "dict[str, Log]":
     return _joined("log", offered("LOGS", "logs"))
 
 
-def claims() -> "list[Claim]":
-    """The checkable sentences of all papers."""
-    return [*itertools.chain(*offered("CLAIMS", "claims").values())]
+def listed(name: str) -> "DataFrame":
+    """The rows of that list of every paper, "claims" or "discrepancies", with the paper's title as `paper`."""
+    import pandas as pd
+
+    from repro.report.claims import read_list
+
+    lists = [read_list(Path(__file__).parent / paper / f"{name}.csv").assign(paper=title)
+             for paper, title in offered("TITLE").items()]
+    return pd.concat(lists, ignore_index=True)
 
 
-def discrepancies() -> "list[Discrepancy]":
-    """Where papers disagree with themselves or with their released code."""
-    return [*itertools.chain(*offered("DISCREPANCIES", "claims").values())]
+def rules() -> "dict[str, Rule]":
+    """What judges claims, by name: the rules that papers share, and their own; raises ValueError if two have one."""
+    from repro.report.claims import RULES
 
-
-def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
-    """What verdicts rest on: finished cells, and the logs in figures/.
-
-    Args:
-        dataset, preset, seeds: which cells, as for `repro.report.logs.stored`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do; or seeds cannot be averaged.
-            Damaged logs are found when they are read.
-    """
-    from repro.data import manifest
-    from repro.report.evidence import Evidence
-    from repro.report.logs import stored
-    from repro.table import require_one_recipe, standing
-
-    cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
-    for table in tables().values():
-        require_one_recipe(cells[table.name], table.study)
-    return Evidence(cells, manifest.project_root() / "figures", logs())
+    return _joined("rule", {"repro.report": RULES, **offered("RULES", "claims")})
 
 
 def judged(
-    dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all", paper: str = "all", verdict: str = "all",
-    level: str = "all",
-) -> "tuple[DataFrame, DataFrame]":
-    """The claims with their verdicts and the discrepancies with what we measured, as `repro.report.claims` has them.
+    paper: str = "all", *, verdict: str = "all", level: str = "all"
+) -> "tuple[DataFrame, DataFrame, DataFrame]":
+    """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
 
     Args:
-        dataset, preset, seeds: which finished cells count, as for `evidence`, errors too.
-        paper: of both, "all" or a title such as "CM-ACC".
+        paper: "all" or a title such as "CM-ACC".
         verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
+
+    Returns:
+        Claims and numbers as `repro.report.claims.judge` has them, discrepancies as its `measured_discrepancies`.
 
     Raises:
         ValueError: if there is no such paper, naming those that there are.
     """
+    from repro.papers.sources import read
     from repro.report.claims import chosen, judge, measured_discrepancies
 
     choose("paper", paper, ("all", *titles()))
-    known = evidence(dataset, preset=preset, seeds=seeds)
-    tables = judge(claims(), known), measured_discrepancies(discrepancies(), known)
-    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")] for table in tables)
-    return chosen(sentences, verdict=verdict, level=level), contradictions
+    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
+                                 for table in map(listed, ("claims", "discrepancies")))
+    claims, numbers = judge(sentences, read, rules())
+    claims = chosen(claims, verdict=verdict, level=level)
+    numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
+    return claims, numbers, measured_discrepancies(contradictions, read, rules())
 
 
 def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:

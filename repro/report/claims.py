@@ -7,8 +7,8 @@ A row of a paper's `claims.csv` is a sentence and how it is held against numbers
                       closed form decides
     measure           column of these results, several between commas; "ours" is the main one of an experiment
     first, second     which rows are compared: "method=xmoco; characters=1|3|5". A field that `second` does not name is
-                      as in the first row; "*" is every other value, and alone every other row. A `second` that is a
-                      number is compared with itself, and "measure=NAME" compares two columns of a row
+                      as in the first row; "*" is every other value. A `second` that is a number is compared with
+                      itself, and "measure=NAME" compares two columns of a row
     rule, margin      one of `RULES` or of the paper's own rules, and the number it takes
 
 A row of `discrepancies.csv`, where a paper disagrees with itself or its code, has the same columns for what we measured
@@ -19,7 +19,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame, Series
@@ -51,7 +51,8 @@ ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY, OR = "*", "|"
 UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is a network that is not trained
 COMPARED = ["experiment", "measure", "first", "second", "rule", "margin"]  # columns of both lists
-SHOWN = 3  # comparisons that a line of evidence lists
+SAME = 0.05  # points, within which numbers of one digit are equal
+SHOWN, LISTED = 3, 8  # comparisons, and numbers without error, that a line of evidence lists
 SENTENCES = ["claim", "evidence", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
@@ -60,7 +61,7 @@ class Results(NamedTuple):
 
     Attributes:
         rows: one for each recipe and seed, or of a printed table.
-        apart: columns that tell recipes apart.
+        apart: columns that tell recipes apart, see `independent`; of a printed table none: a claim names them.
         level: how far the rows carry, one of `verdicts.LEVELS`.
     """
 
@@ -80,6 +81,7 @@ class Claim(NamedTuple):
     margin: float
 
 
+Fields = Mapping[str, Any]  # of a recipe, or a row of a printed table
 Numbers = Mapping[str, Estimate]  # by what is compared; value and error NaN where a side is missing
 Judged = tuple[str | bool, Numbers]  # a verdict, or whether the sentence follows, and what it rests on
 Rule = Callable[[Claim, Results], Judged]
@@ -91,6 +93,7 @@ def exact(value: float) -> Estimate:
     return Estimate(float(value), math.nan, math.nan, ())
 
 
+AS_NEAR = "share of shuffled columns as near"
 MISSING = Estimate(math.nan, math.nan, math.nan, ())
 
 
@@ -107,7 +110,7 @@ def parsed(text: str) -> dict[str, list[str]]:
     for part in filter(None, map(str.strip, text.split(";"))):
         field, equals, values = part.partition("=")
         if not equals:
-            raise ValueError(f"{part!r} in {text!r} is no FIELD=VALUE; write that, or * for every other row")
+            raise ValueError(f"{part!r} in {text!r} is no FIELD=VALUE; write that")
         terms[field.strip()] = [value.strip() for value in values.split(OR)]
     return terms
 
@@ -124,39 +127,36 @@ def _matches(value: object, texts: list[str], field: str) -> bool:
 def independent(rows: DataFrame, columns: list[str]) -> list[str]:
     """The columns that tell more rows apart than those before them do: not the ones that follow from these."""
     kept: list[str] = []
+    count = 1
     for column in columns:
-        if len(rows[[*kept, column]].drop_duplicates()) > (len(rows[kept].drop_duplicates()) if kept else 1):
+        groups = rows.groupby([*kept, column], dropna=False, sort=False).ngroups
+        if groups > count:
             kept.append(column)
+            count = groups
     return kept
 
 
-def pairs(claim: Claim, results: Results) -> list[tuple[Series, Series]]:
-    """The recipes that a claim compares, each as a row of the columns that tell them apart.
+def pairs(claim: Claim, results: Results) -> list[tuple[Fields, Fields]]:
+    """The recipes that a claim compares, each by the columns that tell recipes apart.
 
     Raises:
         ValueError: if the results lack a field that the claim names.
     """
-    first, second = parsed("" if claim.first == ANY else claim.first), parsed("" if claim.second == ANY else claim.second)
+    first, second = parsed(claim.first), parsed(claim.second)
     second.pop("measure", None)
     named = list(dict.fromkeys([*first, *second]))
     if lacking := [field for field in named if field not in results.rows]:
         raise ValueError(f"{claim.experiment} has no {', '.join(lacking)}; its columns are "
                          f"{', '.join(results.rows.columns)}")
-    columns = list(dict.fromkeys([*independent(results.rows, results.apart), *named]))
-    known = [row for _, row in results.rows[columns].drop_duplicates().iterrows()]
-    found = []
+    columns = list(dict.fromkeys([*results.apart, *named]))
+    known, found = results.rows[columns].drop_duplicates().to_dict("records"), []
     for one in known:
         if not all(_matches(one[field], texts, field) for field, texts in first.items()):
             continue
         for other in known:
-            differs = any(one[column] != other[column] for column in columns)
-            if claim.second == ANY or claim.first == ANY:
-                fits = differs and all(_matches(other[field], texts, field) for field, texts in second.items())
-            else:
-                fits = all(_matches(other[column], second[column], column) if column in second
-                           else _same(one[column], other[column]) for column in columns)
-                fits = fits and (differs or not second)
-            if fits:
+            fits = all(_matches(other[column], second[column], column) if column in second
+                       else _same(one[column], other[column]) for column in columns)
+            if fits and (not second or any(one[column] != other[column] for column in second)):
                 found.append((one, other))
     return found
 
@@ -166,21 +166,20 @@ def _same(value: object, other: object) -> bool:
     return bool(value == other or pd.isna(value) or pd.isna(other))
 
 
-def _label(row: Series, columns: list[str]) -> str:
+def _label(row: Fields, columns: list[str]) -> str:
     """What a row is called: texts speak for themselves, numbers need their field."""
     return ", ".join(row[column] if isinstance(row[column], str) else f"{column} {row[column]:g}"
                      for column in columns if pd.notna(row[column]))
 
 
-def _names(found: list[tuple[Series, Series]]) -> list[str]:
+def _names(found: list[tuple[Fields, Fields]]) -> list[str]:
     """What each comparison is called: what differs between its sides, then what differs between comparisons."""
-    if not found:
-        return []
-    ones, columns = DataFrame([one for one, _ in found]), list(found[0][0].index)
+    columns = [*found[0][0]] if found else []
+    varied = [column for column in columns if len({str(one[column]) for one, _ in found}) > 1]
     names = []
     for one, other in found:
         unlike = [column for column in columns if not _same(one[column], other[column])]
-        shared = [column for column in columns if column not in unlike and ones[column].nunique() > 1]
+        shared = [column for column in varied if column not in unlike]
         over = f"{_label(one, unlike)} over {_label(other, unlike)}" if unlike else ""
         names.append(", ".join(filter(None, [over, _label(one, shared)])))
     return names
@@ -189,21 +188,20 @@ def _names(found: list[tuple[Series, Series]]) -> list[str]:
 def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
     """A measure by recipe and seed, as `statistics` takes it, and the kind of each recipe, with which it is pooled.
 
-    Recipes are called by the values of the independent columns. They are pooled within one target, and untrained
-    networks among themselves.
+    Recipes are called as `key_of` has it. They are pooled within one target, and untrained networks among themselves.
     """
-    columns = independent(results.rows, results.apart)
-    keys = results.rows[columns].map(str).agg("; ".join, axis=1) if columns else Series("all", results.rows.index)
-    table = results.rows.assign(recipe=keys).pivot_table(measure, "recipe", "seed", sort=False)
-    first = results.rows.assign(recipe=keys).drop_duplicates("recipe").set_index("recipe").loc[table.index]
+    recipes = [key_of(row, results) for row in results.rows.to_dict("records")]
+    rows = results.rows.assign(recipe=recipes)
+    table = rows.pivot_table(measure, "recipe", "seed", sort=False)
+    first = rows.drop_duplicates("recipe").set_index("recipe").loc[table.index]
     untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
     target = first["target"] if "target" in first else Series("", first.index)
     return table, target + untrained.map({True: " untrained", False: " trained"})
 
 
-def key_of(row: Series, results: Results) -> str:
-    """What `runs_of` calls the recipe of a row."""
-    return "; ".join(str(row[column]) for column in independent(results.rows, results.apart)) or "all"
+def key_of(row: Fields, results: Results) -> str:
+    """What `runs_of` calls the recipe of a row: the values that tell it apart."""
+    return ", ".join(str(row[column]) for column in results.apart) or "all"
 
 
 # Rules that several papers use
@@ -232,11 +230,11 @@ def compared(claim: Claim, results: Results, *, paired: bool = False) -> dict[st
     return numbers | dict.fromkeys(_lacking(claim, found), MISSING)
 
 
-def _lacking(claim: Claim, found: list[tuple[Series, Series]]) -> list[str]:
+def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
     """Values named in a claim of which no row is compared."""
     missing = []
     for side, text in enumerate((claim.first, claim.second)):
-        for field, texts in ({} if text == ANY else parsed(text)).items():
+        for field, texts in parsed(text).items():
             for value in texts:
                 if value != ANY and field != "measure" and not any(
                         _matches(pair[side][field], [value], field) for pair in found):
@@ -246,9 +244,8 @@ def _lacking(claim: Claim, found: list[tuple[Series, Series]]) -> list[str]:
 
 def _printed_differences(claim: Claim, results: Results, measures: list[str]) -> dict[str, Estimate]:
     """The same of printed numbers, which have no error; what is not printed is left out."""
-    second, numbers = parsed("" if claim.second == ANY else claim.second), {}
-    named = [*dict.fromkeys([*parsed("" if claim.first == ANY else claim.first), *second])]
-    found = pairs(claim, results._replace(apart=[name for name in named if name != "measure"]))
+    second, numbers = parsed(claim.second), {}
+    found = pairs(claim, results)
     if not found:
         raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
     for measure in measures:
@@ -260,11 +257,11 @@ def _printed_differences(claim: Claim, results: Results, measures: list[str]) ->
     return numbers
 
 
-def _only(rows: DataFrame, row: Series, column: str) -> float:
+def _only(rows: DataFrame, row: Fields, column: str) -> float:
     """The one number of a column in the rows with these values; raises ValueError if there are several."""
-    values = rows.loc[(rows[row.index] == row).all(axis=1), column]
+    values = rows.loc[(rows[[*row]] == Series(row)).all(axis=1), column]
     if len(values) != 1:
-        raise ValueError(f"{len(values)} printed rows have {dict(row)}; name what tells them apart")
+        raise ValueError(f"{len(values)} printed rows have {row}; name what tells them apart")
     return float(values.iloc[0])
 
 
@@ -318,6 +315,12 @@ def _is_different(claim: Claim, results: Results) -> Judged:
     return different(numbers), numbers
 
 
+def _equals(claim: Claim, results: Results) -> Judged:
+    """Whether printed differences are the margin, to its digit."""
+    numbers = compared(claim, results)
+    return all(abs(number.value - claim.margin) < SAME for number in numbers.values()), numbers
+
+
 def _paired_above(claim: Claim, results: Results) -> Judged:
     """As "above", for runs whose seeds share their data."""
     numbers = compared(claim, results, paired=True)
@@ -341,14 +344,13 @@ def _against_number(claim: Claim, results: Results) -> Numbers:
     for measure in measures:
         runs, kinds = runs_of(results, measure)
         judged = statistics.deviations(runs, kinds)
-        for one, _ in found:
+        for name, (one, _) in zip(_names(found), found, strict=True):
             key = key_of(one, results)
             values = runs.loc[key].dropna()
             deviation = judged.loc[key]
             estimate = Estimate(float(values.mean()) - float(claim.second), deviation["value"] / math.sqrt(len(values)),
                                 deviation["df"], (len(values),))
-            columns = [column for column in one.index if DataFrame([row for row, _ in found])[column].nunique() > 1]
-            numbers[_label(one, columns) or measure] = estimate
+            numbers[name or measure] = estimate
     return numbers | dict.fromkeys(_lacking(claim._replace(second=""), found), MISSING)
 
 
@@ -359,7 +361,12 @@ def _number_below(claim: Claim, results: Results) -> Judged:
 
 
 def _number_within(claim: Claim, results: Results) -> Judged:
-    """Whether the means of the first rows are within the margin of the number in `second`."""
+    """Whether the means of the first rows are within the margin of the printed number in `second`.
+
+    Only the paper's recipe on real data has a say.
+    """
+    if results.level != PAPER:
+        return NOT_RUN, {}
     numbers = _against_number(claim, results)
     return within(numbers, claim.margin), numbers
 
@@ -388,26 +395,41 @@ def _agrees(claim: Claim, results: Results) -> Judged:
     """
     if results.level != PAPER:
         return NOT_RUN, {}
-    rows = [key_of(row, results) for row, _ in pairs(claim._replace(second=""), results)]
+    found = pairs(claim, results)
+    called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
     runs, kinds = runs_of(results, claim.measure)
-    known = [key for key in rows if key in runs.index]
-    printed_numbers = results.rows.groupby(
-        results.rows.apply(key_of, axis=1, results=results), sort=False)["published"].first()
-    table = statistics.entries(runs, printed_numbers, kinds).reindex(known).dropna(subset="printed")
+    printed_numbers = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
+    known = [key for key in called if key in runs.index]
+    table = statistics.entries(runs.loc[known], printed_numbers, kinds[known])
     counts = runs.count(axis=1)
-    numbers = {str(key): Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
+    numbers = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
                for key, row in zip(table.index, table.itertuples(), strict=True)}
-    numbers |= dict.fromkeys(_lacking(claim, pairs(claim._replace(second=""), results)), MISSING)
-    judged = [key for key in table.index if key not in statistics.scattered(runs)]
-    alike = statistics.agreement(runs.loc[judged], table.loc[judged, "printed"])
-    numbers |= {"root mean square": exact(alike.rms), "that of a constant": exact(alike.constant_rms),
-                "correlation": exact(alike.r), "share of shuffled columns as near": exact(alike.shuffled_rms),
-                "root mean square of a further run": exact(alike.ceiling_rms)}
-    if (holm([numbers[str(key)].p() for key in table.index]) < ERROR).any():
+    numbers |= dict.fromkeys(_lacking(claim, found), MISSING)
+    alike = _alike(runs, table)
+    numbers |= {name: exact(value) for name, value in alike.items()}
+    if (table["p_holm"] < ERROR).any():
         return FAILS, numbers
-    narrow = all(numbers[str(key)].reach() <= claim.margin for key in table.index)
     complete = not any(math.isnan(number.value) for number in numbers.values())
-    return HOLDS if narrow and complete and alike.shuffled_rms < ERROR else UNDECIDED, numbers
+    narrow = all(numbers[called[key]].reach() <= claim.margin for key in table.index)
+    return HOLDS if narrow and complete and alike[AS_NEAR] < ERROR else UNDECIDED, numbers
+
+
+def _alike(runs: DataFrame, table: DataFrame) -> dict[str, float]:
+    """How well a column agrees with print beside what says little, see `statistics.agreement`.
+
+    Rows that scatter are left out; then, for distance and correlation, those that are refuted.
+    """
+    judged = table.drop(index=[key for key in statistics.scattered(runs) if key in table.index])
+    deviation = statistics.pooled(runs.loc[judged.index]).value
+    every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
+    kept = judged[~(judged["p_holm"] < ERROR)]
+    others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+    return {
+        f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
+        "share of shuffled columns with as many": every.shuffled_near,
+        f"root mean square of {others.rows} that are not refuted": others.rms, "of the best constant's": others.constant_rms,
+        "of a further run": others.ceiling_rms, "correlation": others.r, AS_NEAR: others.shuffled_rms,
+    }
 
 
 def _steadier(claim: Claim, results: Results) -> Judged:
@@ -427,8 +449,166 @@ def _steadier(claim: Claim, results: Results) -> Judged:
 
 RULES: dict[str, Rule] = {
     "above": _is_above, "below": _is_below, "within": _is_within, "different": _is_different,
+    "equals": _equals,
     "paired above": _paired_above, "paired below": _paired_below, "paired within": _paired_within,
     "number below": _number_below, "number within": _number_within, "rises": _rises, "agrees": _agrees,
     "steadier": _steadier,
     "cannot be checked": lambda claim, results: (CANNOT, {}), "not run": lambda claim, results: (NOT_RUN, {}),
 }
+
+
+# The evaluator
+
+
+def held(claim: Claim, read: Read, rules: Mapping[str, Rule]) -> tuple[str, str, dict[str, Estimate]]:
+    """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
+
+    Raises:
+        ValueError: if there is no such rule, or as `pairs`.
+    """
+    rule, results = rules[choose("rule", claim.rule, rules)], read(claim.experiment)
+    if claim.experiment and results.rows.empty:
+        return CANNOT if claim.rule == CANNOT else NOT_RUN, "", {}
+    verdict, numbers = rule(claim, results)
+    if numbers and all(math.isnan(number.value) for number in numbers.values()):
+        verdict = NOT_RUN
+    if not isinstance(verdict, str):
+        verdict = HOLDS if verdict else FAILS
+    if results.level == PRINTED:
+        verdict = {HOLDS: CONSISTENT, FAILS: CONTRADICTS}.get(verdict, verdict)
+    return verdict, "" if verdict in (NOT_RUN, CANNOT) else results.level, dict(numbers)
+
+
+def read_list(path: Path) -> DataFrame:
+    """A paper's `claims.csv` or `discrepancies.csv`; texts but for the margin, which is 0 where nothing stands.
+
+    Raises:
+        ValueError: if a column is missing or a margin is no number, naming the file.
+    """
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    if lacking := [name for name in ("id", "place", *COMPARED) if name not in table]:
+        raise ValueError(f"{path} has no column {', '.join(lacking)}; add it")
+    try:
+        return table.assign(margin=pd.to_numeric(table["margin"].replace("", "0")))
+    except ValueError as error:
+        raise ValueError(f"{path}: a margin is no number ({error}); leave it empty where the rule takes none") from error
+
+
+@devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
+def judge(claims: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+    """The verdict on every claim.
+
+    Args:
+        claims: as of `read_list`, with the paper of each.
+        read: the results of an experiment.
+        rules: `RULES` and those of the papers, by name.
+
+    Returns:
+        The claims, with claim (in our words), verdict, level and evidence (its numbers in one line); and the numbers, a
+        row for each comparison: id, compared, value, error, p (two-sided, of no difference), runs. Of a number without
+        error only the value is known.
+    """
+    return _with_evidence(claims.rename(columns={"says": "claim"}), read, rules)
+
+
+@devices.threads(1)
+def measured_discrepancies(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> DataFrame:
+    """The discrepancies, as of `read_list`: id, paper, place, paper_says, others_say, here, and what we measured."""
+    judged, _ = _with_evidence(rows, read, rules)
+    measured = judged["evidence"].replace("", NOT_MEASURED)
+    return rows.drop(columns=COMPARED).assign(measured=measured)
+
+
+def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+    found, numbers = [], []
+    for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
+        try:
+            verdict, level, estimates = held(Claim(*claim), read, rules) if claim[4] else (NOT_RUN, "", {})
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
+        numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
+                     "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
+    columns = ["id", "compared", "value", "error", "p", "runs"]
+    return rows.join(DataFrame(found, index=rows.index)), DataFrame(numbers, columns=columns)
+
+
+def in_words(numbers: Numbers) -> str:
+    """The numbers in one line; of many comparisons the lowest and the highest."""
+    known = {name: number for name, number in numbers.items() if not math.isnan(number.value)}
+    exact_ones = [f"{name} {number.value:.4g}".strip() for name, number in known.items() if not number.runs]
+    if len(exact_ones) > LISTED:
+        by_value = sorted(known, key=lambda name: known[name].value)
+        exact_ones = [f"{len(known)} numbers, the lowest and the highest: " + "; ".join(
+            f"{name} {known[name].value:.4g}" for name in (by_value[0], by_value[-1]))]
+    estimates = {name: number for name, number in known.items() if number.runs}
+    shown, said = [*estimates], ""
+    if len(estimates) > SHOWN:
+        ordered = sorted(estimates, key=lambda name: estimates[name].value)
+        shown, said = [ordered[0], ordered[-1]], f"{len(estimates)} comparisons, the lowest and the highest: "
+    missing = len(numbers) - len(known)
+    parts = [said + "; ".join(_estimate(name, estimates[name]) for name in shown)] if shown else []
+    return "; ".join([*parts, *exact_ones, *([f"not run: {missing}"] if missing and known else [])])
+
+
+def _estimate(name: str, number: Estimate) -> str:
+    error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
+    runs = " and ".join(map(str, number.runs))
+    return f"{name} {number.value:+.3g}, s.e. {error}, p {number.p():.2g} ({runs} runs)".lstrip()
+
+
+# For readers
+
+
+def chosen(table: DataFrame, *, verdict: str = "all", level: str = "all") -> DataFrame:
+    """Claims of one verdict and level of evidence.
+
+    Args:
+        table: of `judge`.
+        verdict: "all" or one of `verdicts.VERDICTS`.
+        level: "all" or one of `verdicts.LEVELS`.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    for column, value, allowed in (("verdict", verdict, VERDICTS), ("level", level, LEVELS)):
+        if choose(column, value, ("all", *allowed)) != "all":
+            table = table[table[column] == value]
+    return table.reset_index(drop=True)
+
+
+def counted(table: DataFrame) -> DataFrame:
+    """How many claims of every paper have which verdict; papers downwards, verdicts across."""
+    counts = pd.crosstab(table["paper"], table["verdict"])
+    counts = counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0)
+    return counts.rename_axis(index=None, columns=None)
+
+
+def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
+    """Both lists as text, one line each; broken at `width` and indented, where there is one."""
+    texts = [f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
+             for row in claims.itertuples()]
+    texts += [f"{row.id:<5} {'discrepancy':<17} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: "
+              f"{row.others_say} [here: {row.here}] {row.measured}" for row in discrepancies.itertuples()]
+    if width is None:
+        return texts
+    return [line for text in texts for line in textwrap.wrap(text, width, subsequent_indent=" " * 6)]
+
+
+def shown(table: DataFrame) -> Styler:
+    """The claims for a notebook."""
+    return _in_columns(table[["id", "paper", "place", "claim", "verdict", "level", "evidence", "experiment"]])
+
+
+def shown_discrepancies(table: DataFrame) -> Styler:
+    """The discrepancies for a notebook, under headings that one reads from left to right."""
+    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}))
+
+
+def _in_columns(table: DataFrame) -> Styler:
+    """A table of texts, which are no HTML."""
+    style = table.style.hide(axis="index").format(escape="html")
+    style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
+    style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
+    style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
+    return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])

@@ -70,8 +70,9 @@ def pooled(runs: DataFrame) -> Deviation:
     Returns:
         NaN with 0 degrees of freedom if no row has two seeds.
     """
-    df = int((runs.count(axis=1) - 1).clip(lower=0).sum())
-    squares = float((runs.sub(runs.mean(axis=1), axis=0) ** 2).sum().sum())
+    rows = [row[~np.isnan(row)] for row in runs.to_numpy(dtype=float)]
+    df = sum(len(row) - 1 for row in rows if len(row))
+    squares = sum(((row - row.mean()) ** 2).sum() for row in rows if len(row))
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
@@ -147,16 +148,12 @@ def paired_contrast(runs: DataFrame, first: str, second: str) -> Estimate:
 
         error = s sqrt(2/n)
 
-    Of the two or three differences of one pair alone an accidentally small error would decide. Where one of the rows is
-    `scattered`, they are all there is.
+    The two or three differences of one pair alone would let an accidentally small error decide.
     """
-    differences = (runs.loc[first] - runs.loc[second]).dropna()
-    count, apart = len(differences), scattered(runs)
-    if {first, second} & {*apart}:
-        return mean(differences)
-    deviation = two_way(runs.drop(index=apart))
-    return Estimate(float(differences.mean()), deviation.value * math.sqrt(2 / count) if count else math.nan,
-                    deviation.df, (count, count))
+    differences, deviation = (runs.loc[first] - runs.loc[second]).dropna(), two_way(runs)
+    count = len(differences)
+    error = deviation.value * math.sqrt(2 / count) if count else math.nan
+    return Estimate(float(differences.mean()), error, deviation.df, (count, count))
 
 
 def mean(values: Series) -> Estimate:

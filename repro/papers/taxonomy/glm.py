@@ -29,7 +29,6 @@ from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
 from repro.skeleton.terms import PRINTED
-from repro.table import require_one_recipe
 
 TERMS = [*PRINTED]
 SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
