@@ -20,7 +20,6 @@ from repro.recipe import entry_name
 from repro.report import verdicts
 from repro.report.logs import read
 from repro.report.logs import write as write_table
-from repro.skeleton.recipe import PRESETS
 from repro.skeleton.study import SKELETONS
 
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
@@ -79,7 +78,7 @@ def _usual(stopped: DataFrame) -> DataFrame:
 
 def _entry(objective: str, fields: Mapping[str, Any]) -> str:
     """What a run of an objective with these fields is called in the log."""
-    return entry_name(objective, SKELETONS.changes(PRESETS["paper"]("ucla", objective, **fields), "paper"))
+    return entry_name(objective, {name: fields[name] for name in SKELETONS.fields if name in fields})
 
 
 def compared(log: DataFrame) -> DataFrame:
@@ -207,10 +206,10 @@ def exchanged(log: DataFrame) -> str:
             f"exchanged numbers at {nearest}")
 
 
-def write(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
-    """Write `printed_column_ucla.csv` beside the log in a folder, if there is one; returns the files written."""
-    source, path = folder / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
-    table = compared(read(source, LOGS["along_training"])) if source.exists() else DataFrame()
+def write(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write `printed_column_ucla.csv`, if there is its log in the folder `source`; returns the files written."""
+    log, path = source / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
+    table = compared(read(log, LOGS["along_training"])) if log.exists() else DataFrame()
     if table.empty:
         return []
     return [write_table(table.round(4), path)]
