@@ -7,30 +7,31 @@
        fields: {sampler: [random, gradient], batch: 128, dictionary: [256, 1024]},
        says: "Table 3's order where accuracy has room"}
 
-A key holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where these
-data are not. The name of a table is an experiment as well: the table with its defaults, on the data that are here.
+A key holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where
+these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 """
 
 import dataclasses
 import functools
-import importlib
-import math
+import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from pandas import DataFrame, Series
+from tqdm.auto import tqdm
 
 from repro import papers
 from repro.recipe import choose
+from repro.report import redraw as drawing
+from repro.report.logs import Log, read, write
+from repro.report.style import spread_in_words
+from repro.report.text import in_text
 from repro.run.export import everything
 from repro.run.store import Cell
-from repro.table import Asked, Table, require_parameter
-
-FILES = "*/experiments.yaml"  # below the papers
+from repro.table import Asked, Table, run_table, studies
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,24 +92,19 @@ def experiments() -> dict[str, Experiment]:
     Raises:
         ValueError: if an entry names a table or parameter that there is not, or a name is there twice.
     """
-    known: dict[str, Experiment] = {}
-    for path in sorted(Path(papers.__file__).parent.glob(FILES)):
-        for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-            if name in known or name in papers.lines():
-                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
-            known[name] = _checked(path, name, entry)
+    known = {name: _checked(name, entry) for name, entry in papers.saved().items()}
     return known | {name: Experiment(name=name, table=name, says=line) for name, line in papers.lines().items()}
 
 
-def _checked(path: Path, name: str, entry: Mapping[str, Any]) -> Experiment:
-    """An entry as an experiment; raises ValueError naming the file if it asks for what there is not."""
+def _checked(name: str, entry: Mapping[str, Any]) -> Experiment:
+    """An entry as an experiment; raises ValueError if it asks for what there is not."""
     try:
         for part in entry:
             choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
         choose("table", entry.get("table"), papers.lines())
         return Experiment(name=name, **entry)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}, {name}: {error}") from error
+        raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
 
 
 def find(name: str) -> Experiment:
@@ -125,3 +121,160 @@ def results(name: str) -> DataFrame:
     experiment = find(name)
     by_key = {key: row for key, (_, row) in experiment.asked().items()}
     return experiment.declared.numbers(by_key, everything(), experiment.declared.columns_asked(experiment.fields))
+
+
+def run(name: str, *, tensorboard: bool = False, **choices: Any) -> DataFrame:
+    """Train what is missing of an experiment and return its table.
+
+    An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
+
+    Args:
+        name: of the experiment.
+        tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
+    """
+    experiment = find(name)
+    where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
+    table = experiment.declared
+    if not choices and experiment.version not in (None, table.study.version):
+        tqdm.write(f"{name} reads cells of version {experiment.version} of the training, today's is "
+                   f"{table.study.version}; `repro run {experiment.table}` trains today's", file=sys.stderr)
+        return results(name)
+    arguments = experiment.arguments | choices
+    if experiment.data and not choices:
+        cells = table.cells(device=where.get("device", "auto"), **arguments)
+        if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
+            tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
+                       "what is trained here stands beside them", file=sys.stderr)
+    return run_table(experiment.table, tensorboard=tensorboard, **where, **arguments)
+
+
+def draw(name: str, rows: DataFrame) -> Any:
+    """The figure of a table, as its paper draws it.
+
+    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
+    are otherwise alike are drawn, and a printed line says so.
+
+    Args:
+        name: of the table or of an experiment; ValueError if it has no figure of its own.
+        rows: as `repro.run_table` or `results` return them.
+    """
+    table, drawings = find(name).declared, papers.drawings()
+    choose("name", table.name, [known for known in papers.tables() if known in drawings])
+    first = _of_first_setting(table, rows)
+    if len(first) < len(rows):
+        print("drawn is the first of several settings; give draw the rows of another to see it")
+    return drawings[table.name].draw(first)
+
+
+def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
+    """Of rows that differ in fields which are not the table's own, the first."""
+    return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+
+
+def redraw(folder: Path, source: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
+    """Write the table of every experiment of which a cell is finished, and draw it, and the logs of figures.
+
+    Args:
+        folder: gets `<experiment>.csv`, `.svg` and `.png`, and the figures of logs.
+        source: the folder of logs that were exported.
+        names: of experiments, logs and what else there is; all by default.
+
+    Returns:
+        As `repro.report.redraw.redraw`.
+
+    Raises:
+        ValueError: if there is nothing of a name, naming what there is.
+    """
+    cells, figures, kept = everything(), papers.drawings(), papers.logs()
+    drawings: dict[str, Callable[[Path], list[Path]]] = {}
+    for experiment in experiments().values():
+        asked = {key: row for key, (_, row) in experiment.asked().items()} if experiment.data else {}
+        behind = cells[cells["key"].isin(asked)]
+        if len(behind):
+            drawings[experiment.name] = functools.partial(_draw_experiment, experiment, asked, behind, figures)
+    versions = cells.set_index("key")["version"]
+    for name in (name for name in figures if name in kept):
+        for path in sorted(source.glob(f"{name}_*.csv")):
+            drawings[path.stem] = functools.partial(_draw_log, path, figures[name], kept[name], versions)
+    placed = cells_by_table(cells)
+    for further in papers.further().values():
+        drawings |= {name: functools.partial(write, placed, source) for name, write in further.items()}
+    chosen = [choose("name", name, drawings) for name in names] or [*drawings]
+    return drawing.redraw({name: drawings[name] for name in chosen}, folder)
+
+
+def _draw_experiment(
+    experiment: Experiment, asked: Mapping[str, Asked], cells: DataFrame, figures: Mapping[str, drawing.Drawing],
+    folder: Path,
+) -> list[Path]:
+    rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
+    written = [write(in_text(rows), folder / f"{experiment.name}.csv")]
+    drawn = _of_first_setting(experiment.declared, rows)
+    if experiment.table in figures and len(drawn) > 1:  # one number is no figure
+        written += drawing.publish(folder / experiment.name, figures[experiment.table], drawn,
+                                   drawing.provenance_of(cells), spread_in_words(drawn))
+    return written
+
+
+def _draw_log(path: Path, figure: drawing.Drawing, kept: Log, versions: Series, folder: Path) -> list[Path]:
+    rows = figure.of(read(path, kept))
+    rows = rows.assign(version=rows["key"].map(versions))
+    return [*drawing.publish(folder / path.stem, figure, rows, drawing.provenance_of(rows))] if len(rows) else []
+
+
+def beside_recipe(name: str) -> DataFrame:
+    """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
+
+    That is our number over the same seeds, by the same version of the training; NaN where one of them is not finished.
+    """
+    experiment, rows = find(name), results(name)
+    named, table = experiment.declared.study.recipe.named_by, experiment.declared
+    kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
+    recipe = dataclasses.replace(experiment, fields=kept)
+    by_key, seeds = {key: row for key, (_, row) in recipe.asked().items()}, rows["n_seeds"].max()
+    plain = table.numbers(by_key, everything(), table.columns_asked(kept))
+    columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
+    plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
+    usual = rows[columns].merge(plain, how="left", on=columns)["ours"]
+    rows.insert(rows.columns.get_loc("published"), "usual", usual)
+    return rows
+
+
+def cells_by_table(cells: DataFrame) -> dict[str, DataFrame]:
+    """Stored cells by the table whose experiments ask for them; see `Study.tidy`.
+
+    Returns:
+        The cells of each table in the order of its experiments, with what their rows are called, and what they were
+        asked to change: `setting` has the fields in which an experiment leaves the presets as a whole, `departures`
+        those in which a cell does besides.
+    """
+    tidy = {name: study.tidy(cells) for name, study in studies(papers.tables().values()).items()}
+    parts: dict[str, list[DataFrame]] = {name: [] for name in papers.tables()}
+    for experiment in experiments().values():
+        if experiment.data:
+            parts[experiment.table].append(_placed(experiment, tidy[experiment.declared.study.name]))
+    return {name: pd.concat(of_table).drop_duplicates("key").reset_index(drop=True) if of_table
+            else tidy[papers.tables()[name].study.name][:0].assign(setting=None, departures=None)
+            for name, of_table in parts.items()}
+
+
+def _placed(experiment: Experiment, tidy: DataFrame) -> DataFrame:
+    """The cells of an experiment as `cells_by_table` has them, of all cells of its study."""
+    asked, table = {key: row for key, (_, row) in experiment.asked().items()}, experiment.declared
+    changed = {key: dict(row.departures) for key, row in asked.items()}
+    for (key, row), name in itertools.product(asked.items(), table.printed_by):
+        if name in row.changes:
+            changed[key][name] = row.changes[name]
+    setting: dict[str, Any] = {}
+    for name, value in ((name, value) for changes in changed.values() for name, value in changes.items()):
+        if not isinstance(experiment.fields[name], list) and table.study.recipe.named_by != name:
+            setting[name] = value
+    order = {key: place for place, key in enumerate(asked)}
+    found = tidy[tidy["key"].isin(asked)].sort_values("key", key=lambda keys: keys.map(order))
+    keys, called = found["key"], dict.fromkeys(name for row in asked.values() for name in row.called)
+    away = [{name: value for name, value in changed[key].items() if name not in setting} for key in keys]
+    return found.assign(
+        setting=Series([setting] * len(found), found.index, dtype=object),
+        departures=Series(away, found.index, dtype=object),
+        **{name: [asked[key].called[name] for key in keys] for name in called},
+    )

@@ -223,8 +223,9 @@ class Recipe:
         return {name: value for name, value in self.to_dict().items() if value != theirs[name]}
 
     def canonical(self, version: float = math.inf) -> str:
-        """JSON with sorted names, without the fields that stand at the behaviour before they existed, or came later than
-        a version of the training.
+        """JSON with sorted names, without the fields that stand at the behaviour before they existed.
+
+        Fields that came later than a version of the training are left out as well.
         """
         keyed = {}
         for field in dataclasses.fields(self):

@@ -479,7 +479,7 @@ class Table:
         return table.join(means)
 
     def columns_asked(self, fields: Fields) -> list[str]:
-        """The fields asked for that are columns: those of several values, or for which the paper prints a table each."""
+        """The fields asked for that are columns: those of several values, and those of `printed_by`."""
         parsed = {name: self.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
         return [name for name, values in parsed.items() if len(values) > 1 or name in self.printed_by]
 
@@ -545,8 +545,8 @@ def run_table(
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that there are,
-            of figures/cells.csv too.
+        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
+            there are, of figures/cells.csv too.
         tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.

@@ -11,9 +11,11 @@ import importlib
 import importlib.util
 import itertools
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from repro.recipe import choose
 
@@ -40,6 +42,22 @@ def offered(name: str, module: str = "") -> dict[str, Any]:
 def lines() -> dict[str, str]:
     """A line for every table, by name."""
     return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
+
+
+@functools.cache
+def saved() -> dict[str, dict[str, Any]]:
+    """The entries of `experiments.yaml` of all papers, by name; see `repro.experiments`.
+
+    Raises:
+        ValueError: if two have one name, or one has that of a table.
+    """
+    entries: dict[str, dict[str, Any]] = {}
+    for path in sorted(Path(__file__).parent.glob("*/experiments.yaml")):
+        for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+            if name in entries or name in lines():
+                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
+            entries[name] = entry
+    return entries
 
 
 def titles() -> dict[str, list[str]]:
@@ -81,6 +99,11 @@ def named() -> set[str]:
 def drawings() -> "dict[str, Drawing]":
     """How tables and logs are drawn, by name; raises ValueError if two have one."""
     return _joined("figure", offered("FIGURES", "figures"))
+
+
+def further() -> "dict[str, dict[str, Callable[..., list[Path]]]]":
+    """What draws from several experiments or logs, by paper and name."""
+    return offered("FURTHER", "figures")
 
 
 def logs() -> "dict[str, Log]":
@@ -135,22 +158,10 @@ def judged(
 
 def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:
     """Write the logs that figures need of stored cells, as far as a store has them; see `repro.report.logs.export`."""
+    from repro.experiments import cells_by_table
     from repro.report.logs import export
-    from repro.table import standing
 
-    return export(logs(), standing(tables().values(), cells), store, folder)
-
-
-def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
-    """Draw every figure from stored cells and the logs in a folder; see `repro.report.redraw.redraw`."""
-    from repro.report import redraw as drawing
-    from repro.table import standing
-
-    standing_cells = standing(tables().values(), cells)
-    written = drawing.redraw(tables(), standing_cells, drawings(), logs(), folder)
-    for draw in itertools.chain(*offered("FURTHER", "figures").values()):
-        written += draw(standing_cells, folder)
-    return written
+    return export(logs(), cells_by_table(cells), store, folder)
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -150,8 +150,14 @@ def heading(table: DataFrame, seeds: str = "") -> str:
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """The setting that rows share, then what departs in some row: ["td_queue=frozen_noise"], or nothing."""
-    return [*sorted({*table.get("setting", ())}), *sorted({*map(words, table.get("departures", ()))} - {""})]
+    """What all rows depart in, then what departs in some row besides: ["td_queue=frozen_noise"], or nothing."""
+    departures = [*table.get("departures", ())]
+    if not all(isinstance(row, dict) for row in departures):
+        return sorted({*map(words, departures)} - {""})
+    first, *others = departures or [{}]
+    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in others)}
+    further = {in_words({name: value for name, value in row.items() if name not in shared}) for row in departures}
+    return [*filter(None, [in_words(shared)]), *sorted(further - {""})]
 
 
 def words(departures: Any) -> str:
@@ -163,14 +169,11 @@ def origin(table: DataFrame, details: str = "") -> str:
     """Data set, preset and details, and what the first two forbid to conclude.
 
     Args:
-        table: with columns dataset and preset, of one value each, and version of the training where that is to be said;
-            of several a figure says which are where.
+        table: with columns dataset and preset, of one value each.
         details: to stand behind the data set and, unless that is clear, the preset.
     """
     dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
-    versions = [f"version {version}" for version in {*table.get("version", ())}]
-    version = versions[0] if len(versions) == 1 else ""
-    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", version, details))]
+    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
     first = ", ".join(parts)
     if len(first.partition("\n")[0]) > WIDEST:
         first = ",\n".join(parts)

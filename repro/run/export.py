@@ -45,7 +45,7 @@ def read_cells(path: Path) -> DataFrame:
 
 
 def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
-    """The sound rows of an exported file of cells, and of each other one what is wrong and what to do; see `read_cells`."""
+    """The sound rows of an exported file of cells, and of each other one what is wrong; see `read_cells`."""
     if not path.exists():
         return DataFrame(columns=COLUMNS), []
     rows, damaged = [], []

@@ -69,7 +69,7 @@ def by_target(cells: DataFrame) -> DataFrame:
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
     ("unseen").
 
-    Recipes that differ in the list of their targets alone fine-tune the same encoder: each target of it is of the first.
+    Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
     asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in cells["targets"]]
     rows = cells.assign(target=asked, encoder=_encoders(cells, "targets"))
@@ -271,7 +271,7 @@ TABLES = {table.name: table for table in (
             "targets": "",  # nothing is fine-tuned
             "iterations": by_preset(paper=300, quick=300, smoke=2),
         }],
-        ("sampler", "batch"), measures=("trained_on", "expected"), arrange=by_modality,
+        ("sampler", "batch"), measures=("trained_on", "expected", "version"), arrange=by_modality,
         datasets=tuple(name for name in datasets("ucf101") if name not in WITHOUT_CATEGORIES),
     ),
 )}

@@ -21,7 +21,7 @@ from repro.recipe import entry_name
 from repro.report import statistics
 from repro.report.logs import read
 from repro.report.logs import write as write_table
-from repro.skeleton.recipe import PRESETS
+from repro.skeleton.study import SKELETONS
 
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
@@ -80,8 +80,7 @@ def _usual(stopped: DataFrame) -> DataFrame:
 
 def _entry(objective: str, fields: Mapping[str, Any]) -> str:
     """What a run of an objective with these fields is called in the log."""
-    usual, changed = (PRESETS["paper"]("ucla", objective, **given) for given in ({}, fields))
-    return entry_name(objective, changed.unlike(usual))
+    return entry_name(objective, {name: fields[name] for name in SKELETONS.fields if name in fields})
 
 
 def compared(log: DataFrame) -> DataFrame:
@@ -188,10 +187,10 @@ def exchanged(log: DataFrame) -> Exchange | None:
     return Exchange(verdict, float(highest), float(lowest), float(epoch), float(away.min()))
 
 
-def write(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
-    """Write `printed_column_ucla.csv` beside the log in a folder, if there is one; returns the files written."""
-    source, path = folder / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
-    table = compared(read(source, LOGS["along_training"])) if source.exists() else DataFrame()
+def write(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write `printed_column_ucla.csv`, if there is its log in the folder `source`; returns the files written."""
+    log, path = source / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
+    table = compared(read(log, LOGS["along_training"])) if log.exists() else DataFrame()
     if table.empty:
         return []
     return [write_table(table.round(4), path)]
