@@ -347,7 +347,8 @@ def report(
 
     belonging = {name: entry["table"] for name, entry in papers.saved().items()}
     runs, tables = manifest.runs_root(), (papers.titles(), papers.named(), belonging)
-    found = runs / "notebooks", by_study(), *papers.judged()
+    judged, _, discrepancies = papers.judged()
+    found = runs / "notebooks", by_study(), judged, discrepancies
     print(build(output or runs / "report", manifest.project_root(), *found, *tables))
 
 
@@ -357,16 +358,17 @@ def claims(
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
-    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, in
-    brackets what is compared, evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS,
-    trains nothing.
+    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, then
+    the numbers: differences with their standard error (s.e.), p (two-sided, of no difference) and runs of both sides.
+    Reads figures/ and REPRO_RUNS, trains nothing.
 
     Example: repro claims --paper SCE
     """
     from repro.report.claims import lines
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print("\n".join(lines(*papers.judged(paper=paper), width)))
+    judged, _, discrepancies = papers.judged(paper)
+    print("\n".join(lines(judged, discrepancies, width)))
 
 
 @app.command()

@@ -3,13 +3,13 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
 that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `RULES`, what judges
-sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does. The command line and notebooks hand these to `repro.report`, which knows no paper.
+sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables
+with names of their rows. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
 import importlib
 import importlib.util
-import itertools
 import pkgutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,13 +112,16 @@ def logs() -> "dict[str, Log]":
 
 
 def listed(name: str) -> "DataFrame":
-    """The rows of that list of every paper, "claims" or "discrepancies", with the paper's title as `paper`."""
+    """The rows of that list of every paper that has one, "claims" or "discrepancies", with its title as `paper`."""
     import pandas as pd
 
     from repro.report.claims import read_list
 
-    lists = [read_list(Path(__file__).parent / paper / f"{name}.csv").assign(paper=title)
-             for paper, title in offered("TITLE").items()]
+    lists = []
+    for paper, title in offered("TITLE").items():
+        path = Path(__file__).parent / paper / f"{name}.csv"
+        if path.exists():
+            lists.append(read_list(path).assign(paper=title))
     return pd.concat(lists, ignore_index=True)
 
 

@@ -54,22 +54,20 @@ def _with_names() -> dict[str, Callable[[], DataFrame]]:
 
 @functools.cache
 def by_seed(name: str) -> Results:
-    """The results of an experiment, a row for each recipe and seed: those of `repro.results`, one seed at a time."""
-    experiment, parts = experiments.find(name), []
-    asked, cells = experiment.asked(), _cells()
-    for seed in sorted({cell.seed for cell, _ in asked.values()}):
-        by_key = {key: row for key, (cell, row) in asked.items() if cell.seed == seed}
-        rows = experiment.declared.numbers(by_key, cells, experiment.declared.columns_asked(experiment.fields))
-        parts.append(rows.assign(seed=seed))
-    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    if SWEEP in rows:  # a recipe that several sweeps share counts once
-        rows = rows.drop(columns=SWEEP).drop_duplicates(subset=rows.columns.drop([SWEEP, "departures"], errors="ignore"))
-    columns = [*rows.columns[: rows.columns.get_loc("ours")]]
+    """The results of an experiment, a row for each recipe and seed."""
+    experiment = experiments.find(name)
+    by_key = {key: row for key, (_, row) in experiment.asked().items()}
+    also = [*experiment.declared.columns_asked(experiment.fields), "seed"]
+    rows = experiment.declared.numbers(by_key, _cells(), also)
     if rows.empty:
-        return Results(rows, columns, "")
-    departs = "departures" in columns and bool(rows["departures"].map(bool).all())
+        return Results(rows, [], "")
+    if SWEEP in rows:  # a recipe that several sweeps share counts once
+        known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
+        rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
+    columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    departs = "departures" in rows and bool(rows["departures"].map(bool).all())
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0], departs)
-    return Results(rows, independent(rows, [column for column in columns if column != "departures"]), level)
+    return Results(rows, independent(rows, columns), level)
 
 
 @functools.cache

@@ -136,7 +136,7 @@ def build(
         for name, rows in (("claims", claims), ("discrepancies", discrepancies)):
             by_paper = {} if rows.empty else {paper: [*of_paper.itertuples()]
                                               for paper, of_paper in rows.groupby("paper", sort=False)}
-            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper)
+            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper, stems={result.stem for result in results})
         if output.exists():
             shutil.rmtree(output)
         site.replace(output)

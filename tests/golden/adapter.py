@@ -6,7 +6,6 @@ is a dict as `asked.TABLES` makes them; a recipe is the dict of its fields.
 
 import dataclasses
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +21,6 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.image.study import IMAGES
-from repro.report import claims
-from repro.report.evidence import Evidence
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
@@ -67,15 +64,6 @@ def study_and_key_of(row: Mapping[str, str]) -> tuple[str, str]:
     """The study of a row of `figures/cells.csv`, and its key computed anew."""
     study = NAMES[row["study"]]
     return study, key(study, json.loads(row["recipe"]), int(row["seed"]), row["digest"], int(row["version"]))
-
-
-def findings() -> dict[str, list[str]]:
-    """Verdict, level and measured numbers of every claim, and what is measured of every discrepancy, without a cell."""
-    with tempfile.TemporaryDirectory() as nowhere:
-        evidence = Evidence({}, Path(nowhere), papers.logs())
-        judged = claims.judge(papers.claims(), evidence).set_index("id")[["verdict", "level", "evidence"]]
-        measured = claims.measured_discrepancies(papers.discrepancies(), evidence).set_index("id")[["measured"]]
-    return {name: list(row) for table in (judged, measured) for name, *row in table.itertuples()}
 
 
 def cells(asked: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -172,9 +172,10 @@ def cells_were_exchanged(claim: Claim, results: Results) -> Judged:
 def highest_by_rule(claim: Claim, results: Results) -> Judged:
     """How far the entries printed at 82 and more are above ours, on average, by what is read off a training."""
     table = rules.compared(results.rows).query("exchanged == 0").set_index("rule")
-    shown = [name for name in (*table.index[table.index.str.startswith("epoch ")][-1:], rules.BEST_EPOCH, rules.RELEASED,
-                               rules.BEST_OF_BOTH) if name in table.index]
-    numbers = {f"ours minus theirs, {name}": exact(table.loc[name, "highest_gap"]) for name in shown}
+    last = table.index[table.index.str.startswith("epoch ")][-1:]
+    numbers = {}
+    for name in (*last, rules.BEST_EPOCH, rules.RELEASED, rules.BEST_OF_BOTH):
+        numbers[f"ours minus theirs, {name}"] = exact(table.loc[name, "highest_gap"])
     return UNDECIDED, numbers | {"readings tried": exact(len(table))}
 
 
