@@ -147,16 +147,17 @@ def judged(
     Raises:
         ValueError: if there is no such paper, naming those that there are.
     """
-    from repro.papers.sources import read
+    from repro.papers.sources import reader
     from repro.report.claims import chosen, judge, measured_discrepancies
 
     choose("paper", paper, ("all", *titles()))
     sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
                                  for table in map(listed, ("claims", "discrepancies")))
-    claims, numbers = judge(sentences, read, rules())
+    read, by_name = reader(), rules()
+    claims, numbers = judge(sentences, read, by_name)
     claims = chosen(claims, verdict=verdict, level=level)
     numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    return claims, numbers, measured_discrepancies(contradictions, read, rules())
+    return claims, numbers, measured_discrepancies(contradictions, read, by_name)
 
 
 def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:

@@ -9,42 +9,47 @@ from pandas import DataFrame
 from repro import experiments
 from repro.data import manifest
 from repro.papers import offered
-from repro.report.claims import Results, independent
+from repro.report.claims import Read, Results, independent
 from repro.report.printed import printed
 from repro.report.verdicts import CLOSED, PRINTED, level_of, rank
 from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
+NOTHING = Results(DataFrame(), [], "")
 
 
-@functools.cache
-def read(names: str) -> Results:
-    """What some names between spaces stand for, as `repro.report.claims.Claim.experiment` has them.
+def reader() -> Read:
+    """What reads the results that some names between spaces stand for, of the cells that are finished now.
 
-    Rows of several experiments are told apart by a column `experiment`, and carry as far as the weakest of them.
-
-    Raises:
-        ValueError: if there is no experiment or printed table of a name.
+    Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
+    `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
+    ValueError if there is no experiment or printed table of a name.
     """
-    parts = [_read(name) for name in names.split()]
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return Results(DataFrame(), [], CLOSED)
-    rows = pd.concat([part.rows.assign(experiment=name) for name, part in zip(names.split(), parts, strict=True)],
-                     ignore_index=True)
-    columns = ["experiment", *dict.fromkeys(column for part in parts for column in part.apart)]
-    return Results(rows, independent(rows, columns), max((part.level for part in parts), key=rank))
+    cells = everything()
+
+    @functools.cache
+    def one(name: str) -> Results:
+        if name.startswith(PRINTED_TABLE):
+            table = name.removeprefix(PRINTED_TABLE)
+            return Results(_with_names().get(table, functools.partial(printed, table))(), [], PRINTED)
+        return _log(name.removeprefix(LOG)) if name.startswith(LOG) else _by_seed(name, cells)
+
+    def read(names: str) -> Results:
+        parts = {name: one(name) for name in names.split()}
+        if not parts:
+            return Results(DataFrame(), [], CLOSED)
+        return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
+
+    return read
 
 
-def _read(name: str) -> Results:
-    if name.startswith(PRINTED_TABLE):
-        table = name.removeprefix(PRINTED_TABLE)
-        return Results(_with_names().get(table, functools.partial(printed, table))(), [], PRINTED)
-    if name.startswith(LOG):
-        return _log(name.removeprefix(LOG))
-    return by_seed(name)
+def _joined(parts: dict[str, Results]) -> Results:
+    if any(part.rows.empty for part in parts.values()):
+        return NOTHING
+    rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
+    columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
+    return Results(rows, independent(rows, columns), max((part.level for part in parts.values()), key=rank))
 
 
 def _with_names() -> dict[str, Callable[[], DataFrame]]:
@@ -52,15 +57,14 @@ def _with_names() -> dict[str, Callable[[], DataFrame]]:
     return {name: table for tables in offered("PRINTED_TABLES", "claims").values() for name, table in tables.items()}
 
 
-@functools.cache
-def by_seed(name: str) -> Results:
+def _by_seed(name: str, cells: DataFrame) -> Results:
     """The results of an experiment, a row for each recipe and seed."""
     experiment = experiments.find(name)
     by_key = {key: row for key, (_, row) in experiment.asked().items()}
     also = [*experiment.declared.columns_asked(experiment.fields), "seed"]
-    rows = experiment.declared.numbers(by_key, _cells(), also)
+    rows = experiment.declared.numbers(by_key, cells, also)
     if rows.empty:
-        return Results(rows, [], "")
+        return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once
         known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
@@ -70,15 +74,10 @@ def by_seed(name: str) -> Results:
     return Results(rows, independent(rows, columns), level)
 
 
-@functools.cache
-def _cells() -> DataFrame:
-    return everything()
-
-
 def _log(name: str) -> Results:
     """A log of figures/; no rows if it is not there."""
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
-        return Results(DataFrame(), [], "")
+        return NOTHING
     rows = pd.read_csv(path, keep_default_na=False)
     return Results(rows, [], level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]))

@@ -15,6 +15,7 @@ A row of `discrepancies.csv`, where a paper disagrees with itself or its code, h
 about it, and no verdict.
 """
 
+import itertools
 import math
 import textwrap
 from collections.abc import Callable, Mapping
@@ -26,11 +27,10 @@ from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
 
 from repro.recipe import choose
-from repro.report import printed, statistics
+from repro.report import statistics
 from repro.report.statistics import Estimate, holm
 from repro.report.verdicts import (
     CANNOT,
-    CLOSED,
     CONSISTENT,
     CONTRADICTS,
     FAILS,
@@ -42,8 +42,6 @@ from repro.report.verdicts import (
     PRINTED,
     UNDECIDED,
     VERDICTS,
-    level_of,
-    rank,
 )
 from repro.run import device as devices
 
@@ -251,9 +249,10 @@ def _printed_differences(claim: Claim, results: Results, measures: list[str]) ->
     for measure in measures:
         other_measure = second.get("measure", [measure])[0]
         for name, (one, other) in zip(_names(found), found, strict=True):
-            value, against = (_only(results.rows, row, column) for row, column in ((one, measure), (other, other_measure)))
-            if not math.isnan(value - against):
-                numbers[", ".join(filter(None, [name, measure if len(measures) > 1 else ""]))] = exact(value - against)
+            difference = _only(results.rows, one, measure) - _only(results.rows, other, other_measure)
+            if not math.isnan(difference):
+                parts = [name, measure if len(measures) > 1 else ""]
+                numbers[", ".join(filter(None, parts))] = exact(difference)
     return numbers
 
 
@@ -376,11 +375,11 @@ def _rises(claim: Claim, results: Results) -> Judged:
     swept = {field: values for field, values in parsed(claim.first).items() if len(values) > 1}
     measures, numbers = [name.strip() for name in claim.measure.split(",")], {}
     for field, values in swept.items():
-        for low, high in zip(values, values[1:], strict=False):
+        for low, high in itertools.pairwise(values):
             fixed = [f"{name}={OR.join(texts)}" for name, texts in parsed(claim.first).items() if name != field]
             step = claim._replace(first="; ".join([*fixed, f"{field}={high}"]), second=f"{field}={low}")
             numbers |= compared(step, results)
-    for low, high in zip(measures, measures[1:], strict=False) if not swept else ():
+    for low, high in () if swept else itertools.pairwise(measures):
         step = compared(claim._replace(measure=high, second=f"measure={low}"), results)
         numbers |= {f"{name}, {high} over {low}": number for name, number in step.items()}
     return above(numbers, claim.margin), numbers
@@ -427,8 +426,9 @@ def _alike(runs: DataFrame, table: DataFrame) -> dict[str, float]:
     return {
         f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
         "share of shuffled columns with as many": every.shuffled_near,
-        f"root mean square of {others.rows} that are not refuted": others.rms, "of the best constant's": others.constant_rms,
-        "of a further run": others.ceiling_rms, "correlation": others.r, AS_NEAR: others.shuffled_rms,
+        f"root mean square of {others.rows} that are not refuted": others.rms,
+        "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
+        "correlation": others.r, AS_NEAR: others.shuffled_rms,
     }
 
 
@@ -491,7 +491,7 @@ def read_list(path: Path) -> DataFrame:
     try:
         return table.assign(margin=pd.to_numeric(table["margin"].replace("", "0")))
     except ValueError as error:
-        raise ValueError(f"{path}: a margin is no number ({error}); leave it empty where the rule takes none") from error
+        raise ValueError(f"{path}: a margin is no number ({error}); leave it empty if the rule takes none") from error
 
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long

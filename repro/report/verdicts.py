@@ -10,7 +10,8 @@ CLOSED, PRINTED = "closed form", "printed numbers"
 PAPER, SHORTENED, BUNDLED = "paper recipe, real data", "shortened, real data", "bundled data"
 LEVELS = {  # of evidence, those that carry furthest first, and what each allows
     CLOSED: "A formula or a simulation of one: nothing is trained.",
-    PRINTED: "The paper's own numbers against its own sentences: whether it contradicts itself, not whether it is true.",
+    PRINTED: "The paper's own numbers against its own sentences: whether it contradicts itself, not whether it is "
+    "true.",
     PAPER: "Trained as printed, on the official data: a reproduction, to be held against the printed number as far as "
     "its seeds carry.",
     SHORTENED: "A smaller or otherwise changed recipe, or a part of the data: orders and mechanisms; no reproduction, "

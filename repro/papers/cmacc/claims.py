@@ -175,9 +175,9 @@ def repeated_numbers(claim: Claim, results: Results) -> Judged:
 def norms_by_similarity(*_: Any) -> Judged:
     """Gradient norms of Eq. 4 and 5 of keys near one query, and between two, over those of random keys.
 
-    Keys and queries have one length, 1, 4 or 16, in 512 dimensions, among 128 queries; keys between two are nearer to one
-    by a thousandth, so that their pseudo-label is not left to rounding. Holds if keys like queries have
-    larger gradients in both places, fails if in neither.
+    Keys and queries have one length, 1, 4 or 16, in 512 dimensions, among 128 queries. Keys between two are nearer to
+    one by a thousandth, so that rounding does not choose their pseudo-label. Holds if keys like queries have larger
+    gradients in both places, fails if in neither.
     """
     generator, ratios = torch.Generator().manual_seed(0), {}
     for length in (1, 4, 16):

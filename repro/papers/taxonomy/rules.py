@@ -89,11 +89,12 @@ def compared(log: DataFrame) -> DataFrame:
     Returns:
         A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
         have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
-        the range of 95 % of draws of the seeds with replacement, as `_low` and `_high`; deviation s (points, between seeds, pooled
-        over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last epoch where a
-        rule has no objective of several seeds); apart, how many objectives are further from the print than
-        2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82 and
-        more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus theirs.
+        the range of 95 % of draws of the seeds with replacement, as `_low` and `_high`; deviation s (points, between
+        seeds, pooled over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last
+        epoch where a rule has no objective of several seeds); apart, how many objectives are further from the print
+        than 2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82
+        and more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus
+        theirs.
     """
     columns, found = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}, readings(log)
     deviations = Series({rule: _between_seeds(values) for rule, values in found.items()}, dtype=float)
