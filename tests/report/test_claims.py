@@ -9,6 +9,7 @@ from collections import Counter
 
 import pandas as pd
 import pytest
+from asked_for import placed
 from made_up_cells import frame, image, skeleton, sounding
 from made_up_results import logs, results, write_log
 from scipy.stats import chi2_contingency
@@ -21,7 +22,6 @@ from repro.report.evidence import Evidence
 from repro.report.printed import printed
 from repro.report.verdicts import CANNOT, FAILS, HOLDS, LEVELS, NOT_RUN, PAPER, PRINTED, QUICK, UNDECIDED, VERDICTS
 from repro.run.export import read_cells
-from repro.table import standing
 
 FIGURES = manifest.project_root() / "figures"
 HERE = [  # decided by cells or logs alone
@@ -40,7 +40,7 @@ CLAIMS, DISCREPANCIES = ({entry.id: entry for entry in of_all} for of_all in (pa
 
 def judged(cells, folder, ids=CLAIMS):
     """Some of the claims, with their verdicts."""
-    evidence = Evidence(standing(papers.tables().values(), cells), folder, papers.logs())
+    evidence = Evidence(placed(cells), folder, papers.logs())
     return claims.judge([CLAIMS[number] for number in ids], evidence).set_index("id")
 
 
@@ -50,7 +50,7 @@ def row_of(number, folder, *cells):
 
 
 def measured(cells, folder, ids=DISCREPANCIES):
-    evidence = Evidence(standing(papers.tables().values(), cells), folder, papers.logs())
+    evidence = Evidence(placed(cells), folder, papers.logs())
     rows = claims.measured_discrepancies([DISCREPANCIES[number] for number in ids], evidence)
     return rows.set_index("id")["measured"]
 
