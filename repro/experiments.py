@@ -158,8 +158,9 @@ def draw(name: str, rows: DataFrame) -> Any:
         name: of the table or of an experiment; ValueError if it has no figure of its own.
         rows: as `repro.run_table` or `results` return them.
     """
-    table, drawings = find(name).declared, papers.drawings()
-    choose("name", table.name, [known for known in papers.tables() if known in drawings])
+    tables, drawings = papers.tables(), papers.drawings()
+    table = tables[name] if name in tables else find(name).declared
+    choose("name", table.name, [known for known in tables if known in drawings])
     first = _of_first_setting(table, rows)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")

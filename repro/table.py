@@ -371,9 +371,9 @@ class Table:
         return found
 
     def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Asked]:
-        """The recipes of the rows with every combination of the fields asked for, equal ones once; raises as `cells`.
+        """The recipes of the rows with every combination of the fields asked for; raises as `cells`.
 
-        A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
+        Of equal ones there is one, of the row from which it departs least. A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
         cell.
         """
         for name in fields:
@@ -387,17 +387,24 @@ class Table:
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
         rows = self._combinations(dataset, preset, bundle, asked)
-        used = {named}.union(*(set_fields for _, set_fields in rows))
+        used = {named}.union(*(given for _, given in rows))
         for name in asked:
             if name not in used:
                 raise _changing_nothing(f"{name}={fields[name]!r}", [name], [row.recipe for row, _ in rows])
         recipes = {row.recipe for row, _ in rows}
         if bundle and recipes == {row.recipe for row, _ in self._combinations(dataset, preset, {}, asked)}:
             raise _changing_nothing(f"variant={variant!r}", [*bundle], [row.recipe for row, _ in rows])
-        first: dict[Recipe, Asked] = {}
+        found: dict[Recipe, Asked] = {}
         for row, _ in rows:
-            first.setdefault(row.recipe, row)
-        return [*first.values()]
+            known = found.setdefault(row.recipe, row)
+            if self._distance(row, dataset, preset) < self._distance(known, dataset, preset):
+                found[row.recipe] = row
+        return [*found.values()]
+
+    def _distance(self, asked: Asked, dataset: str, preset: str) -> tuple[int, int]:
+        """In how many fields a recipe departs, and how many of these its row sets: equal ones are of the nearest row."""
+        row = self._rows(dataset, preset)[asked.row]
+        return len(asked.departures), len(asked.departures.keys() & row.keys())
 
     def _combinations(
         self, dataset: str, preset: str, bundle: Fields, asked: Fields
@@ -422,6 +429,7 @@ class Table:
                 usual = make(dataset, method)
                 given = {name: given[name] for name in study.fields if name in given and usual.uses(name, **given)}
                 recipe = make(dataset, method, **given)
+                given = {name: getattr(recipe, name) for name in given}  # which may name one thing in two ways
                 changes = {name: value for name, value in given.items()
                            if name != "subset" and value != getattr(usual, name)}
                 departures = {}
@@ -445,8 +453,6 @@ class Table:
                     enumerate(dict.fromkeys(asked.recipe for asked in by_key.values()))}
         cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
         columns = list(dict.fromkeys([*self.shown, *also]))
-        if cells.empty:
-            return DataFrame(columns=[*columns, *NUMBERS, *self.measures])
         asked = [by_key[key] for key in cells["key"]]
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked],
@@ -454,7 +460,10 @@ class Table:
             **{name: [row.called[name] for row in asked] for name in dict.fromkeys(
                 name for row in asked for name in row.called)},
         )
-        rows = self.arrange(cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
+        cells = cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
+        rows = self.arrange(cells) if len(cells) else cells
+        if rows.empty:
+            return DataFrame(columns=[*columns, *NUMBERS, *self.measures])
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))

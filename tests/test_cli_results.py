@@ -19,7 +19,6 @@ from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
 
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
-SENTENCES = (*papers.claims(), *papers.discrepancies())
 
 
 def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=1, **changes):
@@ -110,24 +109,8 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
     assert log.read_bytes() == before
 
 
-@pytest.fixture
-def one_cell_of_other_data(tmp_path, folders):
-    """A finished cell beside the exported ones of its recipe, whose data it has not."""
-    options = {"seed": 7, "preset": "paper", "digest": "other data", "version": 3}  # the newest
-    return finish(Store(tmp_path / "runs"), paper("ucla", "CE"), {"linear": 12.0}, **options).cell.key
-
-
-def test_a_cell_of_other_data_is_refused(repro, one_cell_of_other_data):
-    for command in ("claims", "report"):
-        status, _, errors = repro(command)
-        assert status == 2 and errors.startswith("repro: on ucla, paper recipe, seeds 0, 1, 2, 7 of CE differ")
-        assert one_cell_of_other_data in errors and "run all seeds again, or delete the others" in errors
-    with pytest.raises(ValueError, match=one_cell_of_other_data):
-        glm.our_results("ucla")
-
-
 def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
-    ids = [each.id for each in SENTENCES if each.paper == "JCL"]
+    ids = [name for rows in map(papers.listed, ("claims", "discrepancies")) for name in rows.query("paper == 'JCL'")["id"]]
     status, out, _ = repro("claims", "--paper", "JCL")
     assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
     monkeypatch.setenv("COLUMNS", "100")
@@ -145,6 +128,6 @@ def test_the_report_says_where_it_begins(repro, tmp_path):
     text = first.read_text()
     assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
     page = first.with_name("discrepancies.html").read_text()
-    assert all(f'id="{each.id}"' in page for each in papers.discrepancies())
+    assert all(f'id="{name}"' in page for name in papers.listed("discrepancies")["id"])
     page = html.unescape(first.with_name("claims.html").read_text())
-    assert all(f">{each.predicate}</td>" in page for each in papers.claims())
+    assert all(sentence in page for sentence in papers.listed("claims")["says"])

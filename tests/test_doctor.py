@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from one_cell import CELL, first_edition
+from one_cell import CELL
 
 from repro import doctor
 from repro.data import manifest
@@ -82,10 +82,11 @@ def test_a_section_that_cannot_be_read_is_a_problem_and_the_others_follow(monkey
                          "REPRO_DATA and REPRO_RUNS elsewhere")
 
 
-def test_sound_cells_of_both_editions_are_counted(runs, finished):
+def test_sound_cells_are_counted(runs, finished):
     whole, half, refused = (dataclasses.replace(CELL, seed=seed) for seed in (1, 2, 3))
-    first_edition(Store(runs), whole, "taxonomy", {"linear": 50.0})
-    folder = first_edition(Store(runs), half, "taxonomy")
+    Store(runs).run(whole).finish({"linear": 50.0, "cost": {}})
+    folder = Store(runs).run(half).folder
+    Store(runs).run(half).begin()
     with Store(runs).run(refused).claim():
         pass  # as it began: nothing was trained
     (count, unfinished, _), problems = found(runs)

@@ -24,13 +24,13 @@ from repro.image.study import IMAGES
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
-from repro.table import Table
+from repro.table import Asked, Table
 from repro.table import train as train_cell
 
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference")
-LABELS = ("preset", "dataset", "AE", "CE", "AD", "CD")  # columns that say nothing that is not recorded elsewhere
+LABELS = ("preset", "dataset", "version", "AE", "CE", "AD", "CD")  # columns that say nothing that is not recorded elsewhere
 NOT_FIELDS = ("varied", "target")  # columns that tell rows apart and are no fields of a recipe
 SHOWN = {"taxonomy": ("layers", "units", "protocol")}  # recorded as fields of a row wherever they depart
 MODELS = {"skeleton": ("model",), "image": ("model",), "audiovisual": ("towers", "classifiers")}
@@ -86,13 +86,13 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
         For each row the fields of recipes that identify it, `departures` (field and value), the numbers `ours, std,
         n_seeds, published, difference` and the measures beside them.
     """
-    table, stored = _table(asked), []
-    for cell in _cells(asked):
+    table, stored, by_key = _table(asked), [], {}
+    for cell, row in _pairs(asked):
+        by_key[cell.key] = row
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(_described(cell))}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    swept = [name for name, values in asked["fields"].items() if len(values) > 1]
-    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))), swept)
+    laid_out = table.numbers(by_key, DataFrame(stored), table.columns_asked(_texts(asked)))
     return [_row(table, row) for row in laid_out.to_dict("records")]
 
 
@@ -145,12 +145,21 @@ def _table(asked: Mapping[str, Any]) -> Table:
 
 
 def _cells(asked: Mapping[str, Any]) -> list[Cell]:
+    return [cell for cell, _ in _pairs(asked)]
+
+
+def _pairs(asked: Mapping[str, Any]) -> list[tuple[Cell, Asked]]:
     choices = {"seeds": ",".join(map(str, asked["seeds"])), "preset": asked["preset"], "device": "cpu"}
+    return _table(asked).asked_cells(asked["dataset"], variant=asked["variant"], **choices, **_texts(asked))
+
+
+def _texts(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The fields that are asked for, as users type them."""
     fields = {name: _text(name, values) for name, values in asked["fields"].items()}
     if asked["table"] == "cross_modal":  # recorded for methods too that do not use them
         unused = {"scratch": BUNDLED, "supervised": BUNDLED, "smoco": ["sampler"], "xmoco": ["sampler"]}
         fields = {name: text for name, text in fields.items() if name not in unused.get(fields.get("method", ""), ())}
-    return _table(asked).cells(asked["dataset"], variant=asked["variant"], **choices, **fields)
+    return fields
 
 
 def _text(name: str, values: list[Any]) -> str:
@@ -160,7 +169,7 @@ def _text(name: str, values: list[Any]) -> str:
 
 def _row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
     """A row of a table in plain words, whatever its columns are called and where a field stands."""
-    columns = table.columns or table.shown
+    columns = table.shown
     departures = {name: True if name == "data" else value for name, value in row.pop("departures", {}).items()}
     fields = {name: row[name] for name in columns if name in (*table.study.fields, *NOT_FIELDS)}
     if table.name == "cross_modal":

@@ -6,8 +6,8 @@ import shutil
 
 import pandas as pd
 import pytest
+from asked_for import changed
 from made_up_study import SHAPED, frame, shaped, stored
-from one_cell import first_edition
 from redrawn import export as exported
 
 from repro import papers
@@ -30,7 +30,7 @@ def made(study, method, dataset, preset, seed=0, *, then=None, **changes):
     subset = {"subset": True} if " (" in dataset else {}
     plain = dataset.partition(" (")[0]
     recipe = study.presets[preset](plain, method, **subset, **changes)
-    changes = study.changes(recipe, preset)
+    changes = changed(study, recipe, preset, changes)
     return Cell(study.name, recipe.replace(**(then or {})), seed, preset, dataset, "digest", 1, changes=changes)
 
 
@@ -67,13 +67,6 @@ def test_parts_of_a_cell_by_epoch(store):
     assert found[["weight", "entry", "key", "seed", "dataset", "preset"]].drop_duplicates().to_numpy().tolist() == [
         [0.25, "sce", run.cell.key, 0, "digits", "quick"]
     ]
-
-
-def test_parts_of_a_cell_of_the_first_edition(store):
-    cell = made(IMAGES, "sce", "digits", "quick", then={"epochs": 2})
-    folder = first_edition(store, cell, "image_methods", {"linear": 50.0, "cost": {"finished": "2024", "commit": "c"}})
-    (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in STEPS))
-    assert len(objective_parts(cell)) == 2
 
 
 def test_parts_of_a_cell_nobody_trained(store):

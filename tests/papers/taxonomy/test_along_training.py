@@ -10,7 +10,6 @@ from repro.papers.taxonomy import figures, logs
 from repro.report.logs import read
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import PRESETS
-from repro.skeleton.study import SKELETONS
 
 ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
         for step in (5, 20)]
@@ -27,7 +26,6 @@ def store(tmp_path, monkeypatch):
 def finish(store, objectives="CE", *, seed=0, preset="paper", rows=ROWS, version=1, **changes):
     """A finished cell of four epochs of five steps each, probed after these rows' steps; returns it."""
     recipe = PRESETS[preset]("ucla", objectives, epochs=4, **changes)
-    changes = SKELETONS.changes(recipe.replace(epochs=PRESETS[preset]("ucla", objectives).epochs), preset)
     cell = Cell("skeletons", recipe, seed, preset, "ucla", "digest", version, changes=changes)
     run = store.run(cell)
     with run.claim():
