@@ -13,7 +13,6 @@ from repro import papers
 from repro.audiovisual import recipe as audiovisual
 from repro.data import manifest
 from repro.data.disk import acquire
-from repro.papers.taxonomy import glm
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
@@ -110,7 +109,8 @@ def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported
 
 
 def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
-    ids = [name for rows in map(papers.listed, ("claims", "discrepancies")) for name in rows.query("paper == 'JCL'")["id"]]
+    listed = [papers.listed(name).query("paper == 'JCL'") for name in ("claims", "discrepancies")]
+    ids = [name for rows in listed for name in rows["id"]]
     status, out, _ = repro("claims", "--paper", "JCL")
     assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
     monkeypatch.setenv("COLUMNS", "100")
