@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
+from scipy import stats
 
 from repro.recipe import choose
 from repro.report import statistics
@@ -51,7 +52,6 @@ UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is
 COMPARED = ["experiment", "measure", "first", "second", "rule", "margin"]  # columns of both lists
 SAME = 0.05  # points, within which numbers of one digit are equal
 SHOWN, LISTED = 3, 8  # comparisons, and numbers without error, that a line of evidence lists
-SENTENCES = ["claim", "evidence", "the paper", "but"]  # columns of a notebook's tables that need some width
 
 
 class Results(NamedTuple):
@@ -91,7 +91,6 @@ def exact(value: float) -> Estimate:
     return Estimate(float(value), math.nan, math.nan, ())
 
 
-AS_NEAR = "share of shuffled columns as near"
 MISSING = Estimate(math.nan, math.nan, math.nan, ())
 
 
@@ -206,62 +205,89 @@ def key_of(row: Fields, results: Results) -> str:
 
 
 def compared(claim: Claim, results: Results, *, paired: bool = False) -> dict[str, Estimate]:
-    """The first rows minus the second ones; see `statistics.contrast`, or `statistics.paired_contrast` if `paired`.
+    """The first rows minus the second ones, or minus the number that `second` is, for every measure.
 
-    A value that the claim names and the results lack is a comparison with a missing side.
+    Errors are those of `statistics.contrast`, or of `paired_contrast` there if `paired`; printed numbers have none. A
+    value that the claim names and the results lack is a comparison with a missing side.
+
+    Raises:
+        ValueError: as `pairs`; or if rows of a printed table are missing or not told apart.
     """
-    measures = [name.strip() for name in claim.measure.split(",")]
-    if results.level == PRINTED:
-        return _printed_differences(claim, results, measures)
-    found, numbers = pairs(claim, results), {}
-    for measure in measures:
-        runs, kinds = runs_of(results, measure)
-        for name, (one, other) in zip(_names(found), found, strict=True):
-            sides, kind = [key_of(row, results) for row in (one, other)], kinds[key_of(one, results)]
-            name = name if len(measures) == 1 else f"{name}, {measure}"
-            if not set(sides) <= set(runs.index):
-                numbers[name] = MISSING
-            elif paired:
-                numbers[name] = statistics.paired_contrast(runs[kinds == kind], *sides)
-            else:
-                numbers[name] = statistics.contrast(runs, *sides, kinds)
-    return numbers | dict.fromkeys(_lacking(claim, found), MISSING)
+    number = _number(claim.second)
+    found = pairs(claim if number is None else claim._replace(second=""), results)
+    numbers = dict.fromkeys(_lacking(claim, found), MISSING)
+    for measure in measures_of(claim):
+        if results.level == PRINTED:
+            differences = _printed_differences(claim, results, measure, found)
+        else:
+            differences = _differences(results, measure, found, number, paired)
+        for name, difference in zip(_names(found), differences, strict=True):
+            if results.level != PRINTED or not math.isnan(difference.value):  # what is not printed is left out
+                parts = [name, measure if len(measures_of(claim)) > 1 else ""]
+                numbers[", ".join(filter(None, parts)) or measure] = difference
+    return numbers
+
+
+def measures_of(claim: Claim) -> list[str]:
+    """The columns that a claim is about."""
+    return [name.strip() for name in claim.measure.split(",")]
+
+
+def _number(text: str) -> float | None:
+    """A text as a number, None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _differences(
+    results: Results, measure: str, found: list[tuple[Fields, Fields]], number: float | None, paired: bool
+) -> list[Estimate]:
+    """Our first rows minus the second ones, or minus a number."""
+    (runs, kinds), differences = runs_of(results, measure), []
+    for one, other in found:
+        sides, kind = [key_of(row, results) for row in (one, other)], kinds.get(key_of(one, results))
+        if not set(sides) <= set(runs.index):
+            differences.append(MISSING)
+        elif number is not None:
+            differences.append(statistics.from_number(runs, sides[0], number, kinds))
+        elif paired:
+            differences.append(statistics.paired_contrast(runs[kinds == kind], *sides))
+        else:
+            differences.append(statistics.contrast(runs, *sides, kinds))
+    return differences
+
+
+def _printed_differences(
+    claim: Claim, results: Results, measure: str, found: list[tuple[Fields, Fields]]
+) -> list[Estimate]:
+    """Printed first rows minus the second ones; NaN where one is not printed."""
+    if not found:
+        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
+    other_measure = parsed(claim.second).get("measure", [measure])[0]
+    differences = []
+    for sides in found:
+        values = []
+        for row, column in zip(sides, (measure, other_measure), strict=True):
+            known = results.rows.loc[(results.rows[[*row]] == Series(row)).all(axis=1), column]
+            if len(known) != 1:
+                raise ValueError(f"{len(known)} printed rows have {row}; name what tells them apart")
+            values.append(float(known.iloc[0]))
+        differences.append(exact(values[0] - values[1]))
+    return differences
 
 
 def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
     """Values named in a claim of which no row is compared."""
     missing = []
     for side, text in enumerate((claim.first, claim.second)):
-        for field, texts in parsed(text).items():
+        for field, texts in ({} if _number(text) is not None else parsed(text)).items():
             for value in texts:
-                if value != ANY and field != "measure" and not any(
-                        _matches(pair[side][field], [value], field) for pair in found):
+                named = value != ANY and field != "measure"
+                if named and not any(_matches(pair[side][field], [value], field) for pair in found):
                     missing.append(f"{field}={value}")
     return list(dict.fromkeys(missing))
-
-
-def _printed_differences(claim: Claim, results: Results, measures: list[str]) -> dict[str, Estimate]:
-    """The same of printed numbers, which have no error; what is not printed is left out."""
-    second, numbers = parsed(claim.second), {}
-    found = pairs(claim, results)
-    if not found:
-        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
-    for measure in measures:
-        other_measure = second.get("measure", [measure])[0]
-        for name, (one, other) in zip(_names(found), found, strict=True):
-            difference = _only(results.rows, one, measure) - _only(results.rows, other, other_measure)
-            if not math.isnan(difference):
-                parts = [name, measure if len(measures) > 1 else ""]
-                numbers[", ".join(filter(None, parts))] = exact(difference)
-    return numbers
-
-
-def _only(rows: DataFrame, row: Fields, column: str) -> float:
-    """The one number of a column in the rows with these values; raises ValueError if there are several."""
-    values = rows.loc[(rows[[*row]] == Series(row)).all(axis=1), column]
-    if len(values) != 1:
-        raise ValueError(f"{len(values)} printed rows have {row}; name what tells them apart")
-    return float(values.iloc[0])
 
 
 def above(numbers: Numbers, margin: float = 0.0, *, alternative: str = "greater") -> str | bool:
@@ -281,178 +307,113 @@ def above(numbers: Numbers, margin: float = 0.0, *, alternative: str = "greater"
     return HOLDS if shown else UNDECIDED
 
 
+def below(numbers: Numbers, margin: float = 0.0) -> str | bool:
+    """Whether all differences fall short of the margin; as `above`."""
+    return above(numbers, margin, alternative="less")
+
+
 def within(numbers: Numbers, margin: float) -> str | bool:
     """Whether all differences lie within the margin on either side, by two one-sided tests each; as `above`."""
-    sides = [above(numbers, -margin), above(numbers, margin, alternative="less")]
+    sides = [above(numbers, -margin), below(numbers, margin)]
     if isinstance(sides[0], bool):
         return all(sides)
     return FAILS if FAILS in sides else HOLDS if sides == [HOLDS, HOLDS] else UNDECIDED
 
 
-def different(numbers: Numbers) -> str:
-    """Whether all differences are other than 0, by a two-sided test each; being equal is never shown."""
-    return HOLDS if all(number.p() < ERROR for number in numbers.values()) else UNDECIDED
+def different(numbers: Numbers, margin: float = 0.0) -> str:
+    """Whether all differences are other than the margin, by a two-sided test each; being equal is never shown."""
+    return HOLDS if all(number.p(bound=margin) < ERROR for number in numbers.values()) else UNDECIDED
 
 
-def _is_above(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results)
-    return above(numbers, claim.margin), numbers
+def equals(numbers: Numbers, margin: float) -> bool:
+    """Whether all printed differences are the margin, to its one digit."""
+    return all(abs(number.value - margin) < SAME for number in numbers.values())
 
 
-def _is_below(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results)
-    return above(numbers, claim.margin, alternative="less"), numbers
-
-
-def _is_within(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results)
-    return within(numbers, claim.margin), numbers
-
-
-def _is_different(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results)
-    return different(numbers), numbers
-
-
-def _equals(claim: Claim, results: Results) -> Judged:
-    """Whether printed differences are the margin, to its digit."""
-    numbers = compared(claim, results)
-    return all(abs(number.value - claim.margin) < SAME for number in numbers.values()), numbers
-
-
-def _paired_above(claim: Claim, results: Results) -> Judged:
-    """As "above", for runs whose seeds share their data."""
-    numbers = compared(claim, results, paired=True)
-    return above(numbers, claim.margin), numbers
-
-
-def _paired_below(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results, paired=True)
-    return above(numbers, claim.margin, alternative="less"), numbers
-
-
-def _paired_within(claim: Claim, results: Results) -> Judged:
-    numbers = compared(claim, results, paired=True)
-    return within(numbers, claim.margin), numbers
-
-
-def _against_number(claim: Claim, results: Results) -> Numbers:
-    """The mean of the first rows minus the number in `second`."""
-    measures, numbers = [name.strip() for name in claim.measure.split(",")], {}
-    found = pairs(claim._replace(second=""), results)
-    for measure in measures:
-        runs, kinds = runs_of(results, measure)
-        judged = statistics.deviations(runs, kinds)
-        for name, (one, _) in zip(_names(found), found, strict=True):
-            key = key_of(one, results)
-            values = runs.loc[key].dropna()
-            deviation = judged.loc[key]
-            estimate = Estimate(float(values.mean()) - float(claim.second), deviation["value"] / math.sqrt(len(values)),
-                                deviation["df"], (len(values),))
-            numbers[name or measure] = estimate
-    return numbers | dict.fromkeys(_lacking(claim._replace(second=""), found), MISSING)
-
-
-def _number_below(claim: Claim, results: Results) -> Judged:
-    """Whether the means of the first rows are below the number in `second`."""
-    numbers = _against_number(claim, results)
-    return above(numbers, alternative="less"), numbers
-
-
-def _number_within(claim: Claim, results: Results) -> Judged:
-    """Whether the means of the first rows are within the margin of the printed number in `second`.
-
-    Only the paper's recipe on real data has a say.
-    """
-    if results.level != PAPER:
-        return NOT_RUN, {}
-    numbers = _against_number(claim, results)
-    return within(numbers, claim.margin), numbers
-
-
-def _rises(claim: Claim, results: Results) -> Judged:
+def rises(claim: Claim, results: Results) -> Judged:
     """Whether each value of the field that `first` sweeps gives more than the one before it, or measure if none."""
-    swept = {field: values for field, values in parsed(claim.first).items() if len(values) > 1}
-    measures, numbers = [name.strip() for name in claim.measure.split(",")], {}
-    for field, values in swept.items():
-        for low, high in itertools.pairwise(values):
-            fixed = [f"{name}={OR.join(texts)}" for name, texts in parsed(claim.first).items() if name != field]
-            step = claim._replace(first="; ".join([*fixed, f"{field}={high}"]), second=f"{field}={low}")
-            numbers |= compared(step, results)
-    for low, high in () if swept else itertools.pairwise(measures):
-        step = compared(claim._replace(measure=high, second=f"measure={low}"), results)
-        numbers |= {f"{name}, {high} over {low}": number for name, number in step.items()}
+    fixed, numbers = parsed(claim.first), {}
+    swept = next((field for field, values in fixed.items() if len(values) > 1), None)
+    for low, high in itertools.pairwise(fixed.pop(swept) if swept else measures_of(claim)):
+        first = "; ".join(f"{field}={values[0]}" for field, values in fixed.items())
+        if swept:
+            numbers |= compared(claim._replace(first=f"{first}; {swept}={high}", second=f"{swept}={low}"), results)
+        else:
+            step = compared(claim._replace(measure=high, second=f"measure={low}"), results)
+            numbers |= {f"{name}, {high} over {low}": number for name, number in step.items()}
     return above(numbers, claim.margin), numbers
 
 
-def _agrees(claim: Claim, results: Results) -> Judged:
+def agrees(claim: Claim, results: Results) -> Judged:
     """Whether printed numbers are ones that a further run of ours could give.
 
     Fails if one is refuted (`statistics.entries`, corrected by Holm). Holds if none is, all have runs, no prediction
     interval reaches further than the margin, and the column agrees better than a shuffled one does at the accepted
     error. Only the paper's recipe on real data has a say.
+
+    Beside the entries stands what says little, see `statistics.agreement`: rows that scatter are left out, then, for
+    distance and correlation, those that are refuted.
     """
     if results.level != PAPER:
         return NOT_RUN, {}
     found = pairs(claim, results)
     called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
     runs, kinds = runs_of(results, claim.measure)
-    printed_numbers = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
-    known = [key for key in called if key in runs.index]
-    table = statistics.entries(runs.loc[known], printed_numbers, kinds[known])
-    counts = runs.count(axis=1)
-    numbers = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
+    known, counts = [key for key in called if key in runs.index], runs.count(axis=1)
+    published = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
+    table = statistics.entries(runs.loc[known], published, kinds[known])
+    entries = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
                for key, row in zip(table.index, table.itertuples(), strict=True)}
-    numbers |= dict.fromkeys(_lacking(claim, found), MISSING)
-    alike = _alike(runs, table)
-    numbers |= {name: exact(value) for name, value in alike.items()}
-    if (table["p_holm"] < ERROR).any():
-        return FAILS, numbers
-    complete = not any(math.isnan(number.value) for number in numbers.values())
-    narrow = all(numbers[called[key]].reach() <= claim.margin for key in table.index)
-    return HOLDS if narrow and complete and alike[AS_NEAR] < ERROR else UNDECIDED, numbers
+    entries |= dict.fromkeys(_lacking(claim, found), MISSING)
 
-
-def _alike(runs: DataFrame, table: DataFrame) -> dict[str, float]:
-    """How well a column agrees with print beside what says little, see `statistics.agreement`.
-
-    Rows that scatter are left out; then, for distance and correlation, those that are refuted.
-    """
-    judged = table.drop(index=[key for key in statistics.scattered(runs) if key in table.index])
+    judged = table.drop(index=table.index.intersection(statistics.scattered(runs)))
     deviation = statistics.pooled(runs.loc[judged.index]).value
     every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
     kept = judged[~(judged["p_holm"] < ERROR)]
     others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
-    return {
+    beside = {
         f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
         "share of shuffled columns with as many": every.shuffled_near,
         f"root mean square of {others.rows} that are not refuted": others.rms,
         "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
-        "correlation": others.r, AS_NEAR: others.shuffled_rms,
+        "correlation": others.r, "share of shuffled columns as near": others.shuffled_rms,
     }
+    numbers = entries | {name: exact(value) for name, value in beside.items()}
+    if (table["p_holm"] < ERROR).any():
+        return FAILS, numbers
+    narrow = all(entry.reach() <= claim.margin for entry in entries.values())  # of missing ones the reach is NaN
+    return HOLDS if narrow and others.shuffled_rms < ERROR else UNDECIDED, numbers
 
 
-def _steadier(claim: Claim, results: Results) -> Judged:
+def steadier(claim: Claim, results: Results) -> Judged:
     """Whether the first row scatters less between seeds than each second one: F test of their variances."""
-    from scipy import stats
-
-    runs, _ = runs_of(results, claim.measure)
-    found, numbers, p = pairs(claim, results), {}, []
+    (runs, _), numbers, p = runs_of(results, claim.measure), {}, []
+    found = pairs(claim, results)
     for name, (one, other) in zip(_names(found), found, strict=True):
         values = [runs.loc[key_of(row, results)].dropna() for row in (one, other)]
         ratio = values[0].var() / values[1].var()
         numbers[f"variance of {name}"] = exact(ratio)
         p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))
-    verdict = HOLDS if all(value < ERROR for value in p) else UNDECIDED
-    return FAILS if (holm([1 - value for value in p]) < ERROR).any() else verdict, numbers
+    if (holm([1 - value for value in p]) < ERROR).any():
+        return FAILS, numbers
+    return HOLDS if all(value < ERROR for value in p) else UNDECIDED, numbers
+
+
+def comparison(judge: Callable[[Numbers, float], str | bool], *, paired: bool = False) -> Rule:
+    """A rule that compares the rows a claim names and judges the differences by its margin."""
+
+    def rule(claim: Claim, results: Results) -> Judged:
+        numbers = compared(claim, results, paired=paired)
+        return judge(numbers, claim.margin), numbers
+
+    return rule
 
 
 RULES: dict[str, Rule] = {
-    "above": _is_above, "below": _is_below, "within": _is_within, "different": _is_different,
-    "equals": _equals,
-    "paired above": _paired_above, "paired below": _paired_below, "paired within": _paired_within,
-    "number below": _number_below, "number within": _number_within, "rises": _rises, "agrees": _agrees,
-    "steadier": _steadier,
+    "above": comparison(above), "below": comparison(below), "within": comparison(within),
+    "different": comparison(different), "equals": comparison(equals),
+    "paired above": comparison(above, paired=True), "paired below": comparison(below, paired=True),
+    "paired within": comparison(within, paired=True), "rises": rises, "agrees": agrees, "steadier": steadier,
     "cannot be checked": lambda claim, results: (CANNOT, {}), "not run": lambda claim, results: (NOT_RUN, {}),
 }
 
@@ -596,19 +557,8 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 
 
 def shown(table: DataFrame) -> Styler:
-    """The claims for a notebook."""
-    return _in_columns(table[["id", "paper", "place", "claim", "verdict", "level", "evidence", "experiment"]])
-
-
-def shown_discrepancies(table: DataFrame) -> Styler:
-    """The discrepancies for a notebook, under headings that one reads from left to right."""
-    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}))
-
-
-def _in_columns(table: DataFrame) -> Styler:
-    """A table of texts, which are no HTML."""
+    """Claims or discrepancies for a notebook: texts, which are no HTML, under headings in words."""
+    table = table.drop(columns=[*COMPARED[1:], "says"], errors="ignore")
+    table = table.rename(columns={"paper_says": "the paper", "others_say": "but"})
     style = table.style.hide(axis="index").format(escape="html")
-    style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
-    style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
-    style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
-    return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
+    return style.set_properties(**{"text-align": "left", "vertical-align": "top"})

@@ -15,7 +15,6 @@ from scipy import stats
 
 SCATTER = 3.0  # a row whose deviation is more than so many times the median row's is judged by its own
 DRAWS = 10_000  # of permutations and simulations
-ALTERNATIVES = ("greater", "less", "two-sided")
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 
 
@@ -161,15 +160,22 @@ def mean(values: Series) -> Estimate:
     return Estimate(float(values.mean()), float(values.sem()), len(values) - 1, (len(values),))
 
 
-def from_printed(runs: DataFrame, row: str, printed: float, kinds: Series | None = None) -> Estimate:
-    """Our mean minus a printed number, which is taken for one more run: error = s sqrt(1 + 1/n).
+def from_number(runs: DataFrame, row: str, number: float, kinds: Series | None = None) -> Estimate:
+    """Our mean minus a number that has no error of its own: error = s / sqrt(n).
 
     Args:
         kinds: as for `deviations`, by which the row is judged.
     """
     deviation, count = deviations(runs, kinds).loc[row], int(runs.loc[row].count())
-    error = deviation["value"] * math.sqrt(1 + 1 / count) if count else math.nan
-    return Estimate(float(runs.loc[row].mean()) - printed, error, float(deviation["df"]), (count, 1))
+    error = deviation["value"] / math.sqrt(count) if count else math.nan
+    return Estimate(float(runs.loc[row].mean()) - number, error, float(deviation["df"]), (count,))
+
+
+def from_printed(runs: DataFrame, row: str, printed: float, kinds: Series | None = None) -> Estimate:
+    """Our mean minus a printed number, which is taken for one more run: error = s sqrt(1 + 1/n); as `from_number`."""
+    estimate = from_number(runs, row, printed, kinds)
+    count, = estimate.runs
+    return estimate._replace(error=estimate.error * math.sqrt(1 + count), runs=(count, 1))
 
 
 def holm(p: Sequence[float] | Series) -> Series:

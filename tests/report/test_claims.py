@@ -243,17 +243,16 @@ def test_rises_over_the_columns_of_a_printed_table():
 def test_a_mean_is_held_against_a_number_with_its_own_error():
     values = {("moco", 1): [98.9, 99.1, 99.3], ("sce", 1): [99.5, 99.1, 99.0]}
     source = results(values)
-    verdict, _, numbers = judged(source, "method=*", "99", "number within", margin=2)
+    verdict, _, numbers = judged(source, "method=*", "99", "within", margin=2)
     expected = statistics.pooled(claims.runs_of(source, "ours")[0]).value / math.sqrt(3)
     assert verdict == HOLDS
     assert numbers["moco"][:3] == pytest.approx((0.1, expected, 4))
-    assert judged(source, "method=*", "98", "number below")[0] == FAILS
-    assert judged(source, "method=*", "100", "number below")[0] == HOLDS
+    assert judged(source, "method=*", "98", "below")[0] == FAILS
+    assert judged(source, "method=*", "100", "below")[0] == HOLDS
 
 
 def test_shortened_runs_have_no_say_on_printed_numbers():
-    for rule in ("number within", "agrees"):
-        assert judged(results(GRID, level=SHORTENED), "method=*", "5", rule, margin=99)[0] == NOT_RUN
+    assert judged(results(GRID, level=SHORTENED), "method=*", rule="agrees", margin=99)[0] == NOT_RUN
 
 
 def column(away=0.0, *, scale=1.0, seeds=3, rows=8):
@@ -278,7 +277,7 @@ def test_a_column_that_a_shuffled_one_meets_as_well_agrees_with_nothing():
     source = printed_as(column())
     source = source._replace(rows=source.rows.assign(published=17.5, ours=17.5 + source.rows["ours"] % 1))
     verdict, _, numbers = judged(source, "method=jcl", rule="agrees", margin=99)
-    assert verdict == UNDECIDED and numbers[claims.AS_NEAR].value == 1
+    assert verdict == UNDECIDED and numbers["share of shuffled columns as near"].value == 1
 
 
 def test_agreement_stands_beside_a_constant_and_shuffled_columns():

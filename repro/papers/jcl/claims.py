@@ -141,26 +141,8 @@ def _kept(loss: Callable[[Tensor], Tensor], query: Tensor) -> float:
     return sum(kept.values()) / 2**20
 
 
-def one_key_is_moco(*_: Any) -> Judged:
-    """Whether JCL with one key is InfoNCE, for the strengths 0, 4 and 10, on random unit vectors."""
-    query, key, negatives = normalize(_random(16 + 16 + 1024, 128), dim=1).split([16, 16, 1024])
-    gaps = [float((jcl(query, key[:, None], negatives, 0.2, strength) - info_nce(query, key, negatives, 0.2)).abs())
-            for strength in (0.0, 4.0, 10.0)]
-    return max(gaps) < 1e-9, {"largest difference, nats": exact(max(gaps))}
-
-
-def factors_of_the_variance(*_: Any) -> Judged:
-    """What q^T Sigma q is multiplied by in the text and in both releases: strengths 4, 10 without a 1/tau, and 2."""
-    temperature, strength = BASE["temperature"], BASE["strength"]
-    factors = {"text": strength / (2 * temperature**2), "first release": 10 / (2 * temperature),
-               "code now": 2 / (2 * temperature**2)}
-    return len({round(factor, 9) for factor in factors.values()}) == 1, {
-        name: exact(factor) for name, factor in factors.items()}
-
-
 RULES: dict[str, Rule] = {
     "upper bound": upper_bound, "one varies": one_varies, "other keys alone": other_keys_alone,
     "whole batches": whole_batches, "similarities differ": similarities_differ,
     "diagonal says correlation": diagonal_says_correlation, "cheaper than vanilla": cheaper_than_vanilla,
-    "one key is MoCo": one_key_is_moco, "factors of the variance": factors_of_the_variance,
 }

@@ -15,7 +15,7 @@ from scipy import stats
 
 from repro.papers.taxonomy import glm, rules
 from repro.report import statistics
-from repro.report.claims import ERROR, Claim, Judged, Results, Rule, above, exact, runs_of
+from repro.report.claims import ERROR, Claim, Judged, Results, Rule, above, below, exact, measures_of, runs_of
 from repro.report.printed import printed
 from repro.report.statistics import Estimate
 from repro.report.verdicts import FAILS, HOLDS, PRINTED, UNDECIDED
@@ -127,13 +127,13 @@ def mixing_gains(claim: Claim, results: Results) -> Judged:
     """
     if results.level == PRINTED:
         table, unmixed = glm.printed_by_objective(), glm.ROW_SETS["unmixed"]
-        columns = [name.strip() for name in claim.measure.split(",")]
+        columns = measures_of(claim)
         gains = table.drop(unmixed)[columns].max() - table.loc[unmixed, columns].max()
         numbers = {str(column): exact(gain) for column, gain in gains.items()}
     else:
         found = gains_of_mixing(accuracies(claim, results))
         numbers = {f"mixing adds, mean of {len(found)} objectives": statistics.mean(found)}
-    return above(numbers, claim.margin, alternative="less"), numbers
+    return below(numbers, claim.margin), numbers
 
 
 def gains_of_mixing(values: Series) -> Series:
