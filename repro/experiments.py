@@ -190,7 +190,8 @@ def redraw(folder: Path, source: Path, names: Iterable[str] = ()) -> tuple[list[
     drawings: dict[str, Callable[[Path], list[Path]]] = {}
     for experiment in experiments().values():
         asked = {key: row for key, (_, row) in experiment.asked().items()} if experiment.data else {}
-        behind = cells[cells["key"].isin(asked)]
+        order = {key: place for place, key in enumerate(asked)}
+        behind = cells[cells["key"].isin(asked)].sort_values("key", key=lambda keys, order=order: keys.map(order))
         if len(behind):
             drawings[experiment.name] = functools.partial(_draw_experiment, experiment, asked, behind, figures)
     versions = cells.set_index("key")["version"]

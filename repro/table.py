@@ -312,14 +312,15 @@ class Table:
         Args:
             digest: of a recipe's data; "" takes that of the data that are here.
             version: of the training; by default today's.
-            earlier: fields of every recipe to which the presets of that version gave another value.
+            earlier: fields to which the presets of that version gave another value, unless they are asked for.
         """
         for name in fields:
             require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
-        asked = [row._replace(recipe=row.recipe.replace(**earlier)) if earlier else row
+        then = {name: value for name, value in (earlier or {}).items() if name not in fields}
+        asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
                  for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
         for row in asked:
@@ -373,8 +374,8 @@ class Table:
     def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Asked]:
         """The recipes of the rows with every combination of the fields asked for; raises as `cells`.
 
-        Of equal ones there is one, of the row from which it departs least. A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
-        cell.
+        Of equal recipes there is one, of the row from which it departs least. A row whose training or evaluation does
+        not use a field keeps it as its preset has it, so that it is the usual cell.
         """
         for name in fields:
             require_parameter(name, self.study.fields)
@@ -402,7 +403,7 @@ class Table:
         return [*found.values()]
 
     def _distance(self, asked: Asked, dataset: str, preset: str) -> tuple[int, int]:
-        """In how many fields a recipe departs, and how many of these its row sets: equal ones are of the nearest row."""
+        """In how many fields a recipe departs, and how many of these its row sets."""
         row = self._rows(dataset, preset)[asked.row]
         return len(asked.departures), len(asked.departures.keys() & row.keys())
 

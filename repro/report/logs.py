@@ -202,8 +202,9 @@ def of_finished(table: "Table", cells: Sequence[Cell], collect: Callable[[Store,
     """What a log's `collect` makes of these cells of a table, those of them that are finished in REPRO_RUNS."""
     store = Store(manifest.runs_root())
     rows = table.study.tidy(rows_of(cells, store))
-    changes = {cell.key: cell.changes for cell in cells}
-    departures = Series([changes[key] for key in rows["key"]], rows.index, dtype=object)
+    of_rows = {name for row in table.rows for name in row}
+    away = {cell.key: {name: value for name, value in cell.changes.items() if name not in of_rows} for cell in cells}
+    departures = Series([away[key] for key in rows["key"]], rows.index, dtype=object)
     return collect(store, rows.assign(entry=labels(rows), departures=departures, setting=[{}] * len(rows)))
 
 

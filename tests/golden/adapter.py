@@ -30,7 +30,7 @@ from repro.table import train as train_cell
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference")
-LABELS = ("preset", "dataset", "version", "AE", "CE", "AD", "CD")  # columns that say nothing that is not recorded elsewhere
+LABELS = ("preset", "dataset", "version", "AE", "CE", "AD", "CD")  # columns that say nothing new
 NOT_FIELDS = ("varied", "target")  # columns that tell rows apart and are no fields of a recipe
 SHOWN = {"taxonomy": ("layers", "units", "protocol")}  # recorded as fields of a row wherever they depart
 MODELS = {"skeleton": ("model",), "image": ("model",), "audiovisual": ("towers", "classifiers")}

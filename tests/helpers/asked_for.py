@@ -1,4 +1,4 @@
-"""What tables say of stored cells whose keys are made up: each is what it would be if it had been asked for as it is."""
+"""What tables say of stored cells whose keys are made up: each as if it had been asked for."""
 
 import contextlib
 import json
@@ -7,6 +7,8 @@ from pandas import Series
 
 from repro import papers
 from repro.data import manifest
+from repro.recipe import swept
+from repro.table import Asked
 
 
 def asked_of(table, cell):
@@ -14,17 +16,22 @@ def asked_of(table, cell):
     study, dataset = table.study, manifest.plain(cell["dataset"])
     recipe = study.recipe.from_dict(json.loads(cell["recipe"]))
     named = study.recipe.named_by
-    fields = json.loads(cell["changes"]) | ({"subset": True} if getattr(recipe, "subset", False) else {})
+    fields = json.loads(cell["changes"])
     of_rows = {name for row in table.rows for name in row if name in study.fields and recipe.uses(name)}
     others = {name: value for name, value in fields.items() if name not in of_rows}
     for given in (others, fields, fields | {name: getattr(recipe, name) for name in of_rows}):
         asked = {name: [value] for name, value in given.items()} | {named: [getattr(recipe, named)]}
+        asked |= {"subset": True} if getattr(recipe, "subset", False) else {}
         with contextlib.suppress(ValueError):
             if dataset in table.datasets:
                 found = [row for row in table.asked(dataset, cell["preset"], **asked) if row.recipe == recipe]
                 if found:
                     return found[0]
-    return None
+    if dataset not in table.datasets or getattr(recipe, named) not in table.known_methods:
+        return None
+    number = next((at for at, row in enumerate(table.rows) if getattr(recipe, named) in swept(row[named])), 0)
+    called = {name: value for name, value in table.rows[number].items() if name not in study.fields}
+    return Asked(recipe, number, called, fields, others)  # made when its preset was another
 
 
 def changed(study, recipe, preset, changes):

@@ -76,7 +76,8 @@ def by_target(cells: DataFrame) -> DataFrame:
     rows = rows.explode("target", ignore_index=True).dropna(subset="target")
     rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
     rows = rows.drop_duplicates(["encoder", "seed", "target"]).astype({"trained_on": int})
-    return with_notes(rows.drop(columns="encoder"))
+    first = rows.groupby(["encoder", "target"])["recipe_number"].transform("min")
+    return with_notes(rows.drop(columns="encoder").assign(recipe_number=first))
 
 
 def _encoders(cells: DataFrame, *judged_by: str) -> Series:

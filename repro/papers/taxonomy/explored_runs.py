@@ -83,7 +83,7 @@ def cells(
         return planned
     planned.sort(key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
     finished = [
-        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"])
+        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"], cell["changes"])
         for cell in finished_runs(data_of(planned[0].recipe), Store(manifest.runs_root()))
         if cell["seed"] in {cell.seed for cell in planned}
         and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)

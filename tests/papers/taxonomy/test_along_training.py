@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from made_up_cells import frame
 from redrawn import export, redraw, told
 
 from repro.papers.taxonomy import figures, logs
@@ -84,14 +83,14 @@ def test_an_exported_log_is_drawn_of_one_preset_without_what_departs_from_its_re
     folder = tmp_path / "figures"
     finish(store, "AD", ad_weight=25.0)
     export(store, folder)
-    assert redraw(frame(), folder) == []
+    assert redraw(folder) == []
     usual = finish(store, "CE")
     export(store, folder)
-    assert {path.name for path in redraw(frame(), folder)} == {"along_training_ucla.png", "along_training_ucla.svg"}
+    assert {path.name for path in redraw(folder)} == {"along_training_ucla.png", "along_training_ucla.svg"}
     assert told(folder / "along_training_ucla")[1]["cells"] == [usual.key]
     other = Store(tmp_path / "other machine")
     for objectives in ("CE", "AE", "AE+CE"):
         finish(other, objectives, preset="quick")
     export(other, folder, store)
-    redraw(frame(), folder)
+    redraw(folder)
     assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries

@@ -121,5 +121,7 @@ def test_the_table_is_written_beside_the_log(tmp_path):
     assert rules.write({}, tmp_path, tmp_path) == []
     log_of(flat(PRINTED)).to_csv(tmp_path / "along_training_ucla.csv", index=False)
     path, = rules.write({}, tmp_path, tmp_path)
+    first = path.read_bytes()
     assert path.name == "printed_column_ucla.csv" and rules.write({}, tmp_path, tmp_path) == [path]
+    assert path.read_bytes() == first
     assert len(pd.read_csv(path)) == 2 * (len(EPOCHS) + 3)
