@@ -490,8 +490,8 @@ def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tu
         found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
-    columns = ["id", "compared", "value", "error", "p", "runs"]
-    return rows.join(DataFrame(found, index=rows.index)), DataFrame(numbers, columns=columns)
+    judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
+    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "runs"])
 
 
 def in_words(numbers: Numbers) -> str:

@@ -66,7 +66,7 @@ def told(copy, executed):
 
 
 def test_it_is_small(copy):
-    files = [*(copy / "repro" / "papers" / "byol").rglob("*.py")]
+    files = [*(copy / "repro" / "papers" / "byol").rglob("*.py"), copy / "repro" / "papers" / "byol" / "claims.csv"]
     assert len(files) == 4 and sum(len(path.read_text().splitlines()) for path in files) <= 120
 
 

@@ -354,6 +354,13 @@ def test_judging_gives_the_claims_and_the_numbers_behind_them():
     assert numbers["p"][0] == pytest.approx(statistics.contrast(runs, "sce, 1", "moco, 1").p())
 
 
+def test_a_paper_may_have_no_claims():
+    nothing = table_of()
+    table, numbers = claims.judge(nothing, lambda name: results(GRID), RULES)
+    assert table.empty and numbers.empty and {"verdict", "evidence"} <= {*table}
+    assert claims.measured_discrepancies(nothing, lambda name: results(GRID), RULES).empty
+
+
 def test_a_claim_that_cannot_be_judged_is_named():
     with pytest.raises(ValueError, match="A1: made_up has no lambda"):
         claims.judge(table_of(("lambda=4", "lambda=2", "above", 0.0)), lambda name: results(GRID), RULES)
