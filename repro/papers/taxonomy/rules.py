@@ -38,6 +38,7 @@ DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, th
     for weight in SQUARED_WEIGHTS
 }
 SCATTERED = ["AE", LOW]  # whose seeds fall apart by 10 points and more: they say nothing of how others scatter
+TEST_SAMPLES, SHARED = 460, 6  # of NW-UCLA; means of up to three seeds are multiples of a sixth of one of them
 FIRST, REACHED, FALLEN = 20, 75.0, 65.0  # from this epoch on AE+CD that high, or AE+AD+CD that low, speaks against it
 
 
@@ -141,10 +142,14 @@ def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
 
 
 def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
-    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1."""
+    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1.
+
+    Ranks are those of counts of correct samples: accuracies are logged with two digits, which break ties of means.
+    """
     if rows.shape[1] < 3:
         return np.full(len(rows), np.nan)
-    return statistics.correlation(rankdata(rows, axis=1), rankdata(column.to_numpy()))
+    counts = np.round(rows * TEST_SAMPLES * SHARED / 100)
+    return statistics.correlation(rankdata(counts, axis=1), rankdata(column.to_numpy()))
 
 
 class Exchange(NamedTuple):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 from repro.papers.taxonomy import rules
 from repro.report.logs import NAMED
@@ -68,6 +69,13 @@ def test_distances_of_a_column_from_the_print():
     swapped = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 1)].iloc[0]
     gap = PRINTED["AE+CD"] - PRINTED["AE+AD+CD"]
     assert swapped["rmse"] == pytest.approx(np.sqrt((4**2 + 8**2 + 2 * gap**2) / 15))
+
+
+def test_ranks_are_of_counts_of_correct_samples():
+    """366 and 368 of 460 are together 2 x 367, which the digits of a log (79.57, 80.00; 79.78) would tell apart."""
+    rows = np.array([[(79.57 + 80.00) / 2, 79.78, 60.0]])
+    expected = spearmanr([2, 2, 1], [3, 2, 1]).statistic
+    assert rules._spearman(rows, pd.Series([3.0, 2.0, 1.0])).item() == pytest.approx(expected)
 
 
 def test_one_deviation_between_seeds_judges_all_but_those_that_fall_apart():
