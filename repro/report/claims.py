@@ -495,24 +495,24 @@ def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tu
 
 
 def in_words(numbers: Numbers) -> str:
-    """The numbers in one line; of many comparisons the lowest and the highest."""
-    known = {name: number for name, number in numbers.items() if not math.isnan(number.value)}
-    exact_ones = [f"{name} {number.value:.4g}".strip() for name, number in known.items() if not number.runs]
-    if len(exact_ones) > LISTED:
-        by_value = sorted(known, key=lambda name: known[name].value)
-        exact_ones = [f"{len(known)} numbers, the lowest and the highest: " + "; ".join(
-            f"{name} {known[name].value:.4g}" for name in (by_value[0], by_value[-1]))]
-    estimates = {name: number for name, number in known.items() if number.runs}
-    shown, said = [*estimates], ""
-    if len(estimates) > SHOWN:
-        ordered = sorted(estimates, key=lambda name: estimates[name].value)
-        shown, said = [ordered[0], ordered[-1]], f"{len(estimates)} comparisons, the lowest and the highest: "
+    """The numbers in one line; of many comparisons, or of many numbers without error, the lowest and the highest."""
+    known, parts = {name: number for name, number in numbers.items() if not math.isnan(number.value)}, []
+    for kind, most in (("comparisons", SHOWN), ("numbers", LISTED)):
+        names = [name for name, number in known.items() if bool(number.runs) == (kind == "comparisons")]
+        before = ""
+        if len(names) > most:
+            before = f"{len(names)} {kind}, the lowest and the highest: "
+            ordered = sorted(names, key=lambda name: known[name].value)
+            names = [ordered[0], ordered[-1]]
+        if names:
+            parts.append(before + "; ".join(_number_in_words(name, known[name]) for name in names))
     missing = len(numbers) - len(known)
-    parts = [said + "; ".join(_estimate(name, estimates[name]) for name in shown)] if shown else []
-    return "; ".join([*parts, *exact_ones, *([f"not run: {missing}"] if missing and known else [])])
+    return "; ".join([*parts, *([f"not run: {missing}"] if missing and known else [])])
 
 
-def _estimate(name: str, number: Estimate) -> str:
+def _number_in_words(name: str, number: Estimate) -> str:
+    if not number.runs:
+        return f"{name} {number.value:.4g}".lstrip()
     error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
     runs = " and ".join(map(str, number.runs))
     return f"{name} {number.value:+.3g}, s.e. {error}, p {number.p():.2g} ({runs} runs)".lstrip()
