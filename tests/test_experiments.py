@@ -78,7 +78,7 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     assert repro.EXPERIMENTS["taxonomy"].arguments == {
         "dataset": None, "preset": "auto", "seeds": "0", "variant": "none"}
     assert all(experiment.says and len(experiment.says) < 100 for experiment in SAVED.values())
-    with pytest.raises(ValueError, match="experiment='taxonomy_ulca' is not one of: .*; did you mean 'taxonomy_ucla'"):
+    with pytest.raises(ValueError, match=r"experiment='taxonomy_ulca' is not one of: .*; did you mean 'taxonomy_ucla'"):
         results("taxonomy_ulca")
 
 
@@ -136,7 +136,8 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
 
 
 def test_digests_may_depend_on_a_field():
-    by = Experiment(name="x", table="mutual_information", says="", data={"by": "characters", "digest": {1: "a", 2: "b"}})
+    data = {"by": "characters", "digest": {1: "a", 2: "b"}}
+    by = Experiment(name="x", table="mutual_information", says="", data=data)
     recipes = [find("mutual_information_augmented").declared.asked(
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
     assert [by.digest(recipe) for recipe in recipes] == ["a", "b", ""]

@@ -23,7 +23,8 @@ from repro.report.verdicts import PAPER, SHORTENED, VERDICTS
 
 ROOT = manifest.project_root()
 FIGURES = ROOT / "figures"
-PAPERS = (papers.titles(), papers.named())
+BELONGING = {name: entry["table"] for name, entry in papers.saved().items()}
+PAPERS = (papers.titles(), papers.named(), BELONGING)
 NONE = ({}, pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of cells, of claims, of discrepancies
 STEM = "image_methods_cifar10_my_copy_npz"
 IMAGES = pd.DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1,
