@@ -120,7 +120,7 @@ def test_the_page_of_a_table_holds_its_numbers(site):
     assert f" AE+CE+AD 1 1 1 0 {numbers} " in text
     assert f" {row['embedding_spread']:#.3g} " in text
     assert "finished cells" in text
-    assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html").text
+    assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10.html").text
 
 
 def test_claims_and_discrepancies_stand_with_rule_verdict_and_evidence(site):
