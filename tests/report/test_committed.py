@@ -3,30 +3,23 @@
 import itertools
 import json
 import math
-import platform
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import assert_legible
 from PIL import Image
-from scipy.stats import binomtest, chi2_contingency, spearmanr, ttest_rel
+from scipy.stats import binomtest, spearmanr, ttest_rel
 
 from repro import papers
 from repro.audiovisual import synthetic
 from repro.papers.sce.figures import METHOD_NAMES
 from repro.papers.taxonomy.glm import leave_one_out
-from repro.report import redraw as redrawing
 from repro.report.logs import read
 from repro.report.printed import printed
-from repro.report.style import COLUMN, save
+from repro.report.style import COLUMN
 from repro.run.export import read_cells
-from repro.run.store import Cell
-from repro.skeleton.recipe import SkeletonRecipe
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "figures"
@@ -49,38 +42,6 @@ def measured(**asked):
 def logs():
     """The committed files from which figures are drawn, beside cells.csv."""
     return sorted({path for name in papers.logs() for path in FIGURES.glob(f"{name}_*.csv")})
-
-
-@pytest.fixture(scope="module")
-def redrawn(tmp_path_factory):
-    """What the committed cells and logs give, without data and runs: names of files, their folder and the figures."""
-    folder, drawn = tmp_path_factory.mktemp("figures"), {}
-    for path in logs():
-        shutil.copy(path, folder)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("REPRO_DATA", "REPRO_RUNS"):
-            patch.setenv(name, str(folder / "nothing"))
-        patch.setattr(redrawing, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
-                      save(figure, stem, *rest))
-        names = [path.name for path in papers.redraw(read_cells(FIGURES / "cells.csv"), folder)]
-    return names, folder, drawn
-
-
-def test_every_committed_file_follows_from_the_committed_cells(redrawn):
-    names, folder, _ = redrawn
-    assert {"taxonomy_synthetic.png", "taxonomy_ucla.png", "encoder_collapse_ucla.png"} <= set(names)
-    assert {path.name for path in FIGURES.iterdir()} - {"cells.csv"} == {path.name for path in folder.iterdir()}
-    for name in names:
-        if name.endswith(".csv") or (sys.platform, platform.machine()) == ("linux", "x86_64"):
-            assert (folder / name).read_bytes() == (FIGURES / name).read_bytes(), name  # elsewhere glyphs may differ
-
-
-def test_no_text_of_a_committed_figure_overlaps_or_leaves_it(redrawn):
-    _, _, drawn = redrawn
-    assert {"taxonomy_ucla", "encoder_collapse_ucla", "sequence_contrast_ucla"} <= set(drawn)
-    for figure in drawn.values():
-        figure.draw_without_rendering()  # at its own resolution again, not at that of the file
-        assert_legible(figure)
 
 
 def test_the_figure_of_printed_numbers_alone_names_them():
@@ -108,13 +69,6 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
         assert text in caption
     svg = path.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(key in svg for key in source["cells"]) and "<dc:date>" not in svg
-
-
-@pytest.mark.parametrize("name", ["encoder_collapse_ucla", "encoder_collapse_synthetic"])
-def test_a_caption_promises_no_more_than_is_drawn(name, redrawn):
-    drawn = redrawn[2][name].axes[0].get_legend_handles_labels()[1]
-    assert {"random, standardised", "AE, standardised"} <= set(drawn)
-    assert "where measured, the probe on standardised" in Image.open(FIGURES / f"{name}.png").text["Description"]
 
 
 def test_committed_logs_are_read_with_their_columns_and_are_of_committed_cells():
@@ -231,16 +185,6 @@ def test_verdicts_cover_every_table_and_name_allowed_ones():
     assert [(row[1], row[3].partition(":")[0]) for row in shown] == [(row[1], row[4]) for row in rows]
     links = re.findall(r"figures/(\w[\w*]+)\.(?:csv|png|\*)", RESULTS)
     assert len(links) >= 15 and all([*FIGURES.glob(f"{name}.csv")] for name in links)
-
-
-def test_the_column_in_the_results_is_that_of_its_table():
-    committed = table("taxonomy_ucla").set_index("objectives")
-    rows = told_table("objective", "printed", "seeds", "linear", "standardised", "nearest neighbour")
-    assert [name for name, *_ in rows] == [*committed.index]
-    for name, *texts in rows:
-        row = committed.loc[name]
-        assert texts == [f"{row['published']:.2f}", str(row["n_seeds"]), spread(row),
-                         f"{row['linear_standardised']:.1f}", f"{row['knn1']:.1f}"]
 
 
 SCATTERED = ["AE", "AE+CD"]  # whose seeds lie too far apart for the deviation of the others
@@ -468,56 +412,6 @@ def test_readouts_and_scales_in_the_results_are_those_of_their_table(column):
                 r"(\S+) with CE\)", [scales["CD"], scales["AE+CD"], with_ad.max(), others.drop(with_ad.index).max()])
 
 
-def test_versions_in_the_results_are_those_of_the_cells():
-    """The key of a cell is a hash of its version, among others."""
-    exported = read_cells(FIGURES / "cells.csv")
-    for row in exported.query("dataset == 'ucla'").itertuples():
-        recipe = SkeletonRecipe.from_dict(json.loads(row.recipe))
-        keys = [Cell(row.study, recipe, row.seed, row.preset, "ucla", row.digest, version).key for version in range(9)]
-        assert keys.index(row.key) == row.version
-    newest = exported.query("dataset == 'ucla' and preset == 'paper' and version == 3 and changes == '{}'")
-    of_column = newest["recipe"].map(json.loads).str["objectives"]
-    assert set(of_column) == set(table("taxonomy_ucla")["objectives"])
-    rates = exported.query("dataset == 'ucla' and preset == 'quick'")
-    rates = rates[rates["recipe"].map(json.loads).str["layers"].eq(3) & rates["changes"].str.contains("layers")]
-    told = rates["recipe"].map(json.loads).str["objectives"].isin(["CE", "AD"]) & rates["changes"].str.contains("rate")
-    assert set(rates.loc[told, "version"]) == {2}
-    depths = table("encoder_collapse_ucla")
-    assert set(depths.loc[depths["layers"] == 1, "version"]) == {3}
-    assert set(depths.loc[depths["objectives"] == "random", "version"]) == {3}
-    attractive = depths[depths["objectives"] == "AE"].set_index("layers")
-    assert attractive["version"].to_dict() == {1: 3, 2: 3, 3: 3, 4: 3, 5: 2}
-    assert attractive["n_seeds"].tolist() == [3, 2, 2, 2, 1]
-    clips = exported.query("study == 'clips'")
-    assert set(clips.loc[clips["dataset"] == "synthetic", "version"]) == {4}
-    fields = clips.loc[clips["dataset"] == "multiomniglot", "recipe"].map(json.loads)
-    fair = fields.str["augmented"].eq(True) | fields.str["categories"].eq(101) | fields.str["distinct"].eq(2000)
-    assert set(clips.loc[fields.index[fair], "version"]) == {5}
-    assert set(exported.query("study == 'images' and dataset != 'digits'")["version"]) == {2}
-
-
-def test_image_accuracies_in_the_results_are_those_of_their_tables():
-    """Methods by name, a point of the grid by both temperatures, "SCE, 0.1 and 0.03", of JCL
-    the number of keys, "JCL, 9 keys"; "± 0.4" of several seeds."""
-    known = {}
-    for path in FIGURES.glob("image_methods_cifar10_*.csv"):
-        known |= {named(row.method): row for row in pd.read_csv(path).itertuples()}
-    for path in FIGURES.glob("temperature_grid_cifar10_*.csv"):
-        known |= {f"{named(row.method)}, {row.temperature:g} and {row.key_temperature:g}": row
-                  for row in pd.read_csv(path).itertuples()}
-    for path in FIGURES.glob("positive_keys_cifar10_*.csv"):
-        swept = pd.read_csv(path)
-        known |= {f"JCL, {row.keys} key{'s' * (row.keys > 1)}": row
-                  for row in swept.query("varied == 'keys'").itertuples()}
-        known |= {f"JCL, lambda = {row.strength:g}": row for row in swept.query("varied == 'strength'").itertuples()}
-        known |= {f"JCL, tau = {row.temperature:g}": row for row in swept.query("varied == 'temperature'").itertuples()}
-    told = dict(told_table("method", "linear", under="## Images"))
-    assert len(told) >= 5 and set(told) <= set(known), f"RESULTS.md names one of {', '.join(known)}"
-    for name, text in told.items():
-        deviation = "" if pd.isna(known[name].std) else f" ± {known[name].std:.1f}"
-        assert text == f"{known[name].ours:.1f}{deviation}", name
-
-
 def test_medians_of_similarities_in_the_results_are_those_of_their_figure():
     images = table("similarity_variance_images_cifar10_cifar10_lossless_subset_npz")
     medians = images.groupby("model")["similarity"].median()
@@ -554,18 +448,6 @@ def test_what_the_results_say_of_four_methods_in_one_setting_follows_from_their_
     gap, lowest = gaps.mean(), linear["moco"].mean()
     assert_told(r"on these 1,017 test images, of which (\S+) points are (\d+); .* by (\S+) points \(standard error\)",
                 [gap, gap / 100 * 1017, (lowest * (100 - lowest) / 1017) ** 0.5])
-
-
-def test_the_depths_in_the_results_are_those_of_their_table():
-    committed = table("encoder_collapse_ucla").set_index(["layers", "objectives"])
-    rows = told_table("layers", "AE printed", "AE", "AE standardised", "random printed", "random",
-                      "random standardised")
-    assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
-    for layers, *texts in rows:
-        assert texts == [text for name in ("AE", "random") for row in [committed.loc[(int(layers), name)]] for text in
-                         (f"{row['published']:.2f}", spread(row), f"{row['linear_standardised']:.1f}")]
-    trained = committed.xs("AE", level="objectives")["difference"]
-    assert numbers_of(r"the numbers differ by up to (\S+) points") == pytest.approx([trained.abs().max()], abs=0.0501)
 
 
 def test_variants_in_the_results_are_those_of_their_table():
@@ -625,28 +507,6 @@ def test_keys_as_old_as_their_pool_in_the_results_are_those_of_the_cells():
 
 
 NEGATIVES = {"random": "random", "OHEM": "ohem", "features": "feature", "gradients": "gradient"}
-
-
-def test_categories_in_the_results_are_those_of_their_tables():
-    stem = "category_diversity_multiomniglot_101categories_624iterations"
-    told, gains = told_table("pool", "chance", *NEGATIVES), {}
-    for (_, chance, *found), name, seeds in zip(told, (stem, f"{stem}_zipf"), (5, 3), strict=True):
-        rows = table(name).set_index(["target", "sampler"])
-        assert (rows["n_seeds"] == seeds).all() and (rows["preset"] == "quick").all()
-        pictures = rows.loc["video"].loc[list(NEGATIVES.values())]
-        assert found == [spread(row) for _, row in pictures.iterrows()]
-        assert chance == f"{rows['expected'].iloc[0]:.1f}"
-        assert (rows.loc["video", "ours"] - rows.loc["audio", "ours"]).abs().max() <= 1.7
-        both = (100 * (rows["ours"] / rows["expected"] - 1)).unstack("target").loc[["feature", "gradient"]]
-        gains[seeds] = both["video"]
-    assert_told(r"gain (\d) to (\d) % where categories are equally frequent, and (\d+) to (\d+) % where they are not",
-                [gain for seeds in (5, 3) for gain in (gains[seeds].min(), gains[seeds].max())])
-    assert both["audio"].round().nunique() == 1  # of Zipf's pools
-    assert_told(r"\((\d+) % on second grids\)", [both["audio"].mean()])
-    assert_told(r"gains of (\d+) to (\d+) %, not of a factor of two", [gains[5].min(), both["audio"].max()])
-    clips = table("category_diversity_synthetic").query("sampler == 'random'")
-    assert_told(r"lies up to (\S+) categories above their line\.", [(clips["ours"] - clips["expected"]).max()])
-    assert_told(r"with M = 128 uniform draws alone cover (\d+) % of 101 classes", [100 * (1 - (100 / 101) ** 128)])
 
 
 def characters():
@@ -727,58 +587,6 @@ def test_what_the_results_say_of_selections_post_hoc_was_counted():
 READ = ("characters", "unseen")  # targets of grids: new pairs, and drawings never seen
 
 
-def test_accuracies_with_headroom_in_the_results_are_those_of_their_tables():
-    suffix = "multiomniglot_3characters_2000distinct_zipf_redrawn_augmented"
-    names = {"1,024": f"ohem_vs_active_{suffix}", "256": f"ohem_vs_active_{suffix}_256dictionary"}
-    told = told_table("dictionary", "negatives", "new pairs", "never seen")
-    assert [(dictionary, NEGATIVES[negatives]) for dictionary, negatives, *_ in told] == [
-        *itertools.product(names, NEGATIVES.values())]
-    for dictionary, negatives, seen, unseen in told:
-        rows = table(names[dictionary]).set_index(["sampler", "target"]).loc[NEGATIVES[negatives]]
-        assert (rows["n_seeds"] == 3).all() and [seen, unseen] == [spread(rows.loc[target]) for target in READ]
-    cells = characters()
-    few = cells.query("distinct == 2000 and method == 'cmacc'")
-    read = few.pivot(index=["dictionary", "seed"], columns="sampler", values=["linear", "linear_held_out"])
-    gaps = {(size, measure, first): (read[measure, first] - read[measure, second]).loc[size]
-            for size, measure in itertools.product((256, 1024), ("linear", "linear_held_out"))
-            for first, second in (("gradient", "random"), ("random", "ohem"))}
-    above, below = gaps[256, "linear", "gradient"], -gaps[1024, "linear", "gradient"]
-    worse, unseen = gaps[256, "linear", "random"], gaps[256, "linear_held_out", "random"]
-    assert (gaps[1024, "linear_held_out", "gradient"] < 0).all() and (worse > 0).all() and (unseen > 0).all()
-    held = -gaps[1024, "linear_held_out", "gradient"]
-    assert_told(
-        r"above random draws by (\S+) \(standard error (\S+)\) with 256 keys on new pairs, and below them with 1,024, "
-        r"by (\S+) \((\S+)\), and by (\S+) \((\S+)\) on drawings .* with every seed, by (\S+) \((\S+)\) on new "
-        r"pairs and (\S+) \((\S+)\) on drawings never seen\.",
-        [number for gap in (above, below, held, worse, unseen) for number in (gap.mean(), gap.sem())])
-    assert all(gap.mean() > 0 for (_, _, first), gap in gaps.items() if first == "random")  # OHEM is below random draws
-    means = read.groupby("dictionary").mean()
-    assert all((means[measure, "gradient"] > means[measure, other]).all()
-               for measure in ("linear", "linear_held_out") for other in ("ohem", "feature"))
-    bundled = table("cross_modal_synthetic").pivot(index="approach", columns="target", values="ours")
-    assert (bundled.loc["CM-ACC"] > bundled.loc["CM-ACC, feature embedding"]).all()  # "in each of six means"
-    assert all((part.max(axis=1) - part.min(axis=1)).max() <= most
-               for part, most in ((means["linear"], 1.0), (means["linear_held_out"], 1.1)))
-    accuracies = printed("cmacc_table3").set_index("sampler")[["UCF101_M128", "HMDB51_M128"]]
-    assert_told(
-        r"active negatives (\S+) and (\S+) points above random ones at this M, and OHEM's (\S+) and (\S+) below",
-        [*accuracies.loc["Active"] - accuracies.loc["Random"],
-         *accuracies.loc["Random"] - accuracies.loc["OHEM"]])
-    bounds = [cells.query("distinct == 2000 and method == @name") for name in ("scratch", "supervised")]
-    mean = r"(\S+ \S \S+)"
-    told = re.search(rf"the same probe, has {mean} and {mean} %, one with labels {mean} and {mean}\.", RESULTS)
-    assert [*told.groups()] == [f"{part[name].mean():.1f} \N{PLUS-MINUS SIGN} {part[name].std():.1f}"
-                                for part in bounds for name in ("linear", "linear_held_out")]
-    below = pd.concat([bounds[1][name].mean() - means[name].max() for name in ("linear", "linear_held_out")], axis=1)
-    assert numbers_of(r"seen, (\d+) and more below labels") == [int(below.min(axis=None))]
-    many = cells.query("categories == 101 and iterations == 624 and method == 'cmacc' and frequency == 'balanced'")
-    by_sampler = many.groupby("sampler")["linear_held_out"].agg(["mean", "std"])
-    assert not many["augmented"].any() and (many["batch"] == 64).all()
-    assert_told(r"random (\S+) \S (\S+), OHEM with half the categories (\S+) \S (\S+), features with the most (\S+) \S "
-                r"(\S+), gradients (\S+) \S (\d\.\d)\.",
-                by_sampler.loc[["random", "ohem", "feature", "gradient"]].to_numpy().ravel())
-
-
 METHODS_OF_GRIDS = {"smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC"}
 UNSEEN_OF_GRIDS = [f"{name}, never seen" for name in METHODS_OF_GRIDS.values()]
 
@@ -786,84 +594,6 @@ UNSEEN_OF_GRIDS = [f"{name}, never seen" for name in METHODS_OF_GRIDS.values()]
 def grids_told(rows, characters_in):
     """Accuracies of the three methods on new pairs and on drawings never seen, as RESULTS.md has them."""
     return [spread(rows.loc[target, int(characters_in), name]) for target in READ for name in METHODS_OF_GRIDS]
-
-
-def test_augmented_grids_in_the_results_are_those_of_their_table():
-    rows = table("mutual_information_multiomniglot_augmented").set_index(["target", "characters", "method"])
-    assert (rows["n_seeds"] == 2).all() and (rows["preset"] == "quick").all()
-    told = told_table("characters, augmented", *METHODS_OF_GRIDS.values(), *UNSEEN_OF_GRIDS)
-    assert [int(first) for first, *_ in told] == [1, 3, 5, 9]
-    for characters_in, *found in told:
-        assert found == grids_told(rows, characters_in)
-    lead = characters().query("augmented and pairs == 10000 and distinct != 2000").pivot(
-        index=["characters", "seed"], columns="method", values=["linear", "linear_held_out"])
-    unseen, new = (lead[measure].eval("xmoco - smoco") for measure in ("linear_held_out", "linear"))
-    assert (unseen.loc[1] > 0).all() and (unseen.loc[5] < 0).all()
-    assert_told(
-        r"above SMoCo by (\S+) points with one character and below by (\S+) with five, with both seeds; with nine it "
-        r"is ahead by (\S+), and by (\S+) on new pairs",
-        [unseen.loc[1].mean(), -unseen.loc[5].mean(), unseen.loc[9].mean(), new.loc[9].mean()])
-
-
-def test_larger_sets_of_grids_in_the_results_are_those_of_their_table():
-    both = table("mutual_information_multiomniglot_50000pairs_augmented").set_index(["target", "characters", "method"])
-    told = told_table("characters, 50,000 pairs", *METHODS_OF_GRIDS.values(), *UNSEEN_OF_GRIDS)
-    assert [int(first) for first, *_ in told] == [1, 3, 5, 9]
-    for characters_in, *found in told:
-        assert found == grids_told(both, characters_in)
-    rows = both.loc["characters"]
-    assert (rows["n_seeds"] == 2).all()
-    assert_told(r"with both seeds, (\S+) against (\S+) and (\S+) against (\S+) on new pairs; .* as printed \(C10\): "
-                r"(\S+) against (\S+), never",
-                [rows.loc[(count, name), "ours"] for count in (3, 5, 9) for name in ("smoco", "xmoco")])
-    falls = [both.loc[(target, 1, "smoco"), "ours"] - both.loc[(target, 3, "smoco"), "ours"] for target in READ]
-    assert_told(r"SMoCo falls from one to three characters, by (\S+) and (\S+) points, as printed \(C8\)", falls)
-    assert_told(r"CM-ACC has (\S+), (\S+) and (\S+) on new pairs", rows["ours"].xs("cmacc", level="method")[[3, 5, 9]])
-    cells = characters().query("pairs == 50000 and augmented and iterations == 624").pivot(
-        index=["characters", "seed"], columns="method", values=["linear", "linear_held_out"])
-    active = cells["linear"].eval("cmacc - xmoco").unstack("seed").loc[[3, 5, 9]]
-    assert (active < 0).all(axis=None)
-    assert_told(r"below XMoCo with both seeds, by (\S+) to (\S+) points in the mean", [-active.mean(axis=1).max(),
-                                                                              -active.mean(axis=1).min()])
-    new, unseen = (cells[measure].eval("xmoco - smoco").unstack("seed") for measure in ("linear", "linear_held_out"))
-    assert (new.loc[[3, 5]] < 0).all(axis=None) and (unseen.loc[5] < 0).all() and (unseen.loc[1] > 0).all()
-    assert unseen.loc[3].min() < 0
-    assert_told(r"with five too, by (\S+) points, while XMoCo is ahead with one, by (\S+), with both seeds, and with "
-                r"three, by (\S+), not with both\..* never seen (\S+) the other way\.",
-                [-unseen.loc[5].mean(), *unseen.loc[[1, 3]].mean(axis=1), -unseen.loc[9].mean()])
-
-
-def test_larger_dictionaries_in_the_results_are_those_of_their_table():
-    rows = table("dictionary_size_multiomniglot_3characters_50000pairs_augmented_1250iterations_40960pool")
-    rows = rows.set_index(["target", "method", "dictionary"])
-    told = told_table("keys", *METHODS_OF_GRIDS.values(), *UNSEEN_OF_GRIDS)
-    for (keys, *found), size in zip(told, (256, 2048, 32768), strict=True):
-        here = [rows.loc[(target, name, size)] for target in READ for name in METHODS_OF_GRIDS]
-        assert [keys, *found] == [f"{size:,}", *map(spread, here)]
-        assert {row["n_seeds"] for row in here} == {2}
-    cells = characters().query("pairs == 50000 and iterations == 1250")
-    by_seed = cells.pivot(index=["method", "seed"], columns="dictionary", values=["linear", "linear_held_out"])
-    steps = np.diff(by_seed.to_numpy().reshape(3, 2, 2, 3)).swapaxes(1, 2)  # each (method, measure, seed, step)
-    means, errors = steps.mean(axis=2), steps.std(axis=2, ddof=1) / 2**0.5
-    active, within, across = range(3)  # in the order of their names: cmacc, smoco, xmoco
-    new, unseen, early, late = 0, 1, 0, 1
-
-    def lost(*which):
-        return [number for index in which for number in (-means[index], errors[index])]
-
-    assert_told(r"XMoCo loses (\S+) points on new pairs \(standard error (\S+)\), with both seeds, and (\S+) \((\S+)\) "
-                r"on drawings never seen, not with both\. CM-ACC loses (\S+) \((\S+)\) and (\S+) \((\S+)\), with both",
-                lost((across, new, late), (across, unseen, late), (active, new, late), (active, unseen, late)))
-    assert (steps[across, new, :, late] < 0).all() and steps[across, unseen, :, late].max() > 0
-    assert (steps[active, :, :, late] < -1).all()  # "by more than a point each time"
-    assert_told(r"with both seeds, XMoCo (\S+) \((\S+)\) and CM-ACC (\S+) \((\S+)\); on drawings never seen XMoCo "
-                r"loses (\S+) \((\S+)\), and",
-                lost((across, new, early), (active, new, early), (across, unseen, early)))
-    assert (steps[[active, across], new, :, early] < 0).all() and (steps[across, unseen, :, early] < 0).all()
-    assert steps[active, unseen, :, early].min() < 0 < steps[active, unseen, :, early].max()
-    assert (steps[within, :, :, early] > 0).all() and (steps[within, unseen, :, late] > 0).all()
-    assert abs(means[within, new, late]) < 0.1
-    assert_told(r"lose beyond with both seeds, (\S+) points on new pairs", [-means[active, new, late]])
 
 
 def test_what_is_left_costs_what_such_cells_took():
@@ -1028,32 +758,3 @@ def test_steps_between_approaches_in_the_results_are_those_of_their_table():
         r".* Table 3 prints (\w+) to (\w+) between",
         [*pictures[["Scratch", "XMoCo", "Supervised"]], pictures["Supervised"] - pictures["XMoCo"], gains.min(),
          gains.max()])
-
-
-def test_what_the_results_say_of_bundled_clips_is_in_the_tables_they_name():
-    norms = table("selected_negatives_synthetic").groupby(["modality", "sampler"])["gradient_norm"]
-    assert_told(r"(\d+) picks of each sampler\) these have the larger gradients, (\S+) against (\S+) of random ones "
-                r"among pictures and (\S+) against (\S+) among sounds",
-                [*set(norms.size()),
-                 *(norms.mean()[modality, name] for modality in ("video", "audio") for name in ("ohem", "random"))])
-    sizes = table("dictionary_size_synthetic")
-    assert_told(r"between (\S+) and (\S+) keys \(`figures/dictionary_size_synthetic",
-                [sizes["dictionary"].min(), sizes["dictionary"].max()])
-    means = sizes.groupby(["method", "target"])["ours"]
-    bound, = numbers_of(r"CM-ACC each stay within (\w+) points on pictures")
-    assert bound - 1 < (means.max() - means.min()).max() <= bound
-    found, ranked = {}, table("pretext_accuracy_synthetic")
-    shares = ranked.groupby("query")[["accuracy", "accuracy_renewed"]].mean().loc[["video", "audio"]]
-    assert_told(r"one seed, (\d+) to (\d+) queries of each\): .* first for (\S+) % of the queries of pictures and "
-                r"(\S+) % of those of sound, and for (\S+) and (\S+) % once",
-                [ranked["pairs"].min(), ranked["pairs"].max(), *shares["accuracy"], *shares["accuracy_renewed"]])
-    for query, part in ranked.groupby("query"):
-        right = part["accuracy"] * part["pairs"] / 100
-        found[query] = chi2_contingency([right, part["pairs"] - right])
-    assert_told(r"\(chi-squared (\d+) and (\d+), (\d+) degrees of freedom\)",
-                [found["video"].statistic, found["audio"].statistic, found["video"].dof])
-    video, folds = table("transfer_ucf101_subset").iloc[0], table("transfer_esc50_subset").set_index("method")
-    assert_told(r"steps on (\d+) clips of UCF101 with sound, .* CM-ACC has (\S+) %",
-                [video["trained_on"], video["ours"]])
-    assert_told(r"from scratch has (\S+) %, one that SMoCo has pre-trained on the same (\d+) clips (\S+) %",
-                [folds.loc["scratch", "ours"], folds.loc["smoco", "trained_on"], folds.loc["smoco", "ours"]])
