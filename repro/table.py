@@ -30,11 +30,11 @@ from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
-from repro.run.export import everything, rows_of, warn_once
+from repro.run.export import committed_fields, everything, rows_of
 from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
-from repro.run.store import Cell, Run, Store
+from repro.run.store import Cell, Run, Store, warn_once
 from repro.run.tensorboard import followed
 
 Measures = dict[str, float | str]
@@ -85,6 +85,18 @@ class Study:
     evaluation: int
     check: Callable[[Any, torch.device], None] = nothing
     constants: Callable[[Any], Rows] = nothing
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a field of the recipe would change the keys of committed cells."""
+        for version, stored in committed_fields().get(self.name, ()):
+            for field in dataclasses.fields(self.recipe):
+                keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING
+                if keyed and field.metadata.get("since", 0) <= version and field.name not in stored:
+                    raise ValueError(
+                        f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
+                        "would change their keys; write before=VALUE in its setting, the value that they were trained "
+                        f"with, or since={self.version} if the version of the training is raised with it"
+                    )
 
     @property
     def fields(self) -> list[str]:

@@ -257,6 +257,21 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
     assert "restore it or delete it" in line
 
 
+@pytest.mark.parametrize(("metadata", "refused"), [
+    ({}, True), ({"before": 1}, False), ({"since": 4}, False), ({"since": 3}, True),
+])
+def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
+    fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {(3, fields)}, "others": {(3, frozenset())}})
+    recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
+                                        frozen=True, kw_only=True)
+    if refused:
+        with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
+            dataclasses.replace(TOY, recipe=recipe)
+    else:
+        assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
+
+
 # ---------------------------------------------------------------------------------------------- numbers
 
 
