@@ -1,24 +1,26 @@
 """A reproducible companion to four papers on self-supervised learning.
 
-`run_table` trains what is missing of a table and returns it, `draw` draws it, `finished` is every cell there is, `load`
-reads a trained encoder from a file, and `TABLES` are the tables by name. They are imported when they are asked for, as
-what they need takes seconds.
+`run_table` trains what is missing of a table and returns it, `results` returns that of a saved experiment and trains
+nothing, `draw` draws either, `finished` is every cell there is, `load` reads a trained encoder from a file. `TABLES`
+and `EXPERIMENTS` are there by name. They are imported when they are asked for, as what they need takes seconds.
 """
 
 import importlib
 from typing import Any
 
-PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "draw": "repro.table",
-          "load": "repro.weights"}
+PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "results": "repro.experiments",
+          "draw": "repro.experiments", "load": "repro.weights"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "TABLES":
         return importlib.import_module("repro.papers").tables()
+    if name == "EXPERIMENTS":
+        return importlib.import_module("repro.experiments").experiments()
     if name in PUBLIC:
         return getattr(importlib.import_module(PUBLIC[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), "TABLES", *PUBLIC]
+    return [*globals(), "TABLES", "EXPERIMENTS", *PUBLIC]

@@ -16,8 +16,8 @@ from typer import Argument, Option
 
 from repro import papers
 from repro.data import manifest, present
-from repro.data.disk import acquire
-from repro.recipe import choose, entry_name, in_words, parse_number
+from repro.data.disk import acquire, write_atomically
+from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
@@ -62,54 +62,65 @@ def main() -> None:
 @app.command(context_settings=FREE, add_help_option=False)
 def run(
     context: typer.Context,
-    table: Annotated[str | None, Argument(help=NAMES)] = None,
-    dataset: Annotated[str | None, Option(help="A name in `repro data list`; data of this package by default.")] = None,
-    preset: Preset = "auto",
-    seeds: Annotated[str, Option(help="Comma list; the table shows mean and std.")] = "0",
+    name: Annotated[str | None, Argument(help=f"{NAMES}, or a saved experiment")] = None,
+    dataset: Annotated[str | None, Option(help="A name in `repro data list`; bundled data by default.")] = None,
+    preset: Annotated[str | None, Option(help="auto (the default) | paper | quick | smoke")] = None,
+    seeds: Annotated[str | None, Option(help="Comma list or range, 0 by default.")] = None,
     device: Annotated[str, Option(help="auto | cpu | cuda")] = "auto",
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
-    variant: Variant = "none",
+    variant: Annotated[str | None, Option(help="where paper and released code disagree, by name")] = None,
     tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
-    asked_for_help: Annotated[bool, Option("--help", help="Show this message; with TABLE its fields too.")] = False,
+    every: Annotated[bool, Option("--all", help="print every column")] = False,
+    output: Annotated[Path | None, Option(help="a CSV file to write every column to")] = None,
+    against: Annotated[str | None, Option(help="a row, such as CE; adds every row's difference from it")] = None,
+    asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
 ) -> None:
-    """Train what is missing of a table and print it. Started again it continues; started twice, the two share it.
+    """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
+    share it.
 
     With --plan it trains nothing, but takes a few steps of each recipe and prints what the table would cost here.
 
-    Every field of the table's recipe is an option, listed by `repro run TABLE --help`: --epochs 30 sets it in all rows
-    that use it, and several values sweep, --epochs 10,30,150.
+    Every field of the recipe is an option, listed by `repro run NAME --help`: --epochs 30 sets it in all rows that use
+    it, and several values sweep, --epochs 10,30,150. Options replace what a saved experiment has.
 
-    Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run TABLE ...
+    Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run NAME ...
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
     if asked_for_help:
         print(context.get_help())
-        if table:
-            print("\n".join(["", *_fields(table, dataset, preset, variant, every=True)]))
+        if name:
+            entry = papers.saved().get(choose("name", name, [*papers.lines(), *papers.saved()]), {"table": name})
+            shown = preset or entry.get("preset", "auto")
+            print("\n".join(["", *_fields(entry["table"], dataset or entry.get("dataset"), shown, variant or "none",
+                                          every=True)]))
         return
-    if table is None or table.startswith("-"):
-        raise ValueError(f"{table or 'nothing'} stands where the table should: repro run TABLE ...; tables are {NAMES}")
-    choose("table", table, papers.lines())
-    fields = _further(context.args)
-    choices = fields | {"preset": preset, "seeds": seeds, "device": device, "variant": variant}
+    if name is None or name.startswith("-"):
+        raise ValueError(f"{name or 'nothing'} stands where the table should: repro run NAME ...; tables are {NAMES}")
+    choose("name", name, [*papers.lines(), *papers.saved()])
+    given = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant}
+    choices = {option: value for option, value in given.items() if value is not None} | _further(context.args)
     Store().require_usable()
 
+    from repro import experiments
+    from repro.report.text import in_text, readable, written_out
     from repro.run import device as devices
-    from repro.table import plan_table, run_table
+    from repro.table import plan_table
 
+    where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
         if plan:
-            print(plan_table(table, dataset, engine=engine, workers=workers, **choices))
+            experiment = experiments.find(name)
+            print(plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
-        rows = run_table(table, dataset, engine=engine, workers=workers, tensorboard=tensorboard, **choices)
+        rows = experiments.run(name, tensorboard=tensorboard, **where, **choices)
         if devices.first():
-            if "departures" in rows:
-                rows = rows.assign(departures=rows["departures"].map(in_words))
-            print(rows.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
-            if preset == "smoke":
+            print(written_out(rows) if every else readable(rows, against))
+            if output:
+                write_atomically(output, lambda temporary: in_text(rows).to_csv(temporary, index=False))
+            if "smoke" in set(rows["preset"]):
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
 
@@ -215,32 +226,40 @@ def data_prepare(
 
 
 @results_app.command("list")
-def results_list() -> None:
-    """Print every finished cell with its main measure: those of figures/cells.csv, then what is new in REPRO_RUNS.
+def results_list(
+    mine: Annotated[bool, Option("--mine", help="only those in REPRO_RUNS that are new")] = False,
+    dataset: Annotated[str | None, Option(help="only those on a data set, parts and copies of it too")] = None,
+) -> None:
+    """Print every finished cell with its main measure: ours, of figures/cells.csv, then yours, new in REPRO_RUNS.
 
     The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first
     target; of others, the first number that they hold.
 
-    Example: repro results list
+    Example: repro results list --mine --dataset ucla
     """
     from repro.run.export import exported, finished_cells, merged
     from repro.table import studies
 
+    if dataset is not None:
+        choose("dataset", dataset, manifest.names())
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
     known = exported()
     cells = merged(known, finished_cells(Store()))
-    cells["new"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
-    for cell in cells.sort_values("new", kind="stable").itertuples():
+    cells["yours"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
+    cells = cells[cells["yours"] | (not mine)]
+    cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
+    head = f"{'key':<16}  {'study':<9} {'data set':<14} {'preset':<6} version"
+    print(f"{head:<59}  whose  seed  {'measure':<16}  value  trained")
+    for cell in cells.sort_values("yours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
         target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
-        trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes) or {})
-        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} version {cell.version}"
+        trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes))
+        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} {cell.version:>7}"
         number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
-        origin = "new" if cell.new else "exported"
-        print(f"{where}  {origin:<8}  seed {cell.seed}  {number}  {trained}")
+        print(f"{where:<59}  {'yours' if cell.yours else 'ours':<5}  {cell.seed:>4}  {number}  {trained}")
 
 
 @results_app.command("export")
@@ -283,21 +302,34 @@ def results_weights(
 
 
 @app.command()
-def figures() -> None:
-    """Redraw every figure in figures/, and the table or log behind it, from REPRO_RUNS and figures/. Trains nothing.
+def figures(
+    names: Annotated[list[str] | None, Argument(help="experiments, logs and others; all by default")] = None,
+    output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
+    committed: Annotated[bool, Option("--committed", help="write figures/ of the project, tracked files too")] = False,
+) -> None:
+    """Write and draw the table of every experiment, and the logs of figures, from REPRO_RUNS and figures/.
 
-    Your cells stand among those that came with the project, the newest of one cell; `git checkout figures` undoes it.
+    Trains nothing. Your cells stand among those that came with the project, the newest of one cell. A figure that
+    cannot be drawn is named at the end and leaves the others alone; then it ends with status 1.
 
-    Example: repro figures
+    Example: repro figures taxonomy_ucla --output drawn
     """
+    from repro import experiments
     from repro.run.export import everything, finished_cells
 
-    folder, store = manifest.project_root() / "figures", Store()
+    if committed and output:
+        raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
+    source, store = manifest.project_root() / "figures", Store()
+    folder = source if committed else output or manifest.runs_root() / "figures"
     with acquire(manifest.project_root() / ".lock", -1):  # as `results export`, which writes the same logs
-        cells = everything(finished_cells(store))
-        written = papers.export_logs(cells, store, folder)
-    for path in [*written, *papers.redraw(cells, folder)]:
+        logs = papers.export_logs(everything(finished_cells(store)), store, source) if committed else []
+    written, failed = experiments.redraw(folder, source, names or ())
+    for path in [*logs, *written]:
         print(path)
+    for name, error in failed.items():
+        print(f"repro: {name} could not be drawn ({type(error).__name__}: {error})", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -313,8 +345,10 @@ def report(
     from repro.report.site import build
     from repro.table import by_study
 
-    runs, tables = manifest.runs_root(), (papers.titles(), papers.named())
-    found = runs / "notebooks", by_study(), *papers.judged()
+    belonging = {name: entry["table"] for name, entry in papers.saved().items()}
+    runs, tables = manifest.runs_root(), (papers.titles(), papers.named(), belonging)
+    judged, _, discrepancies = papers.judged()
+    found = runs / "notebooks", by_study(), judged, discrepancies
     print(build(output or runs / "report", manifest.project_root(), *found, *tables))
 
 
@@ -324,16 +358,17 @@ def claims(
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
-    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, in
-    brackets what is compared, evidence, with the standard error (s.e.) of differences. Reads figures/ and REPRO_RUNS,
-    trains nothing.
+    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, then
+    the numbers: differences with their standard error (s.e.), p (two-sided, of no difference) and runs of both sides.
+    Reads figures/ and REPRO_RUNS, trains nothing.
 
     Example: repro claims --paper SCE
     """
     from repro.report.claims import lines
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print("\n".join(lines(*papers.judged(paper=paper), width)))
+    judged, _, discrepancies = papers.judged(paper)
+    print("\n".join(lines(judged, discrepancies, width)))
 
 
 @app.command()

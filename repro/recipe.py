@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 Rows = list[tuple[str, Any, str]]     # name, value and source
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
+LONGEST = 1000  # range of whole numbers
 CHOSEN = "chosen here"
 WORDS = {"none": None, "true": True, "false": False}
 EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
@@ -60,11 +61,21 @@ def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
 
 
 def parse_numbers(parameter: str, value: Any) -> list[int]:
-    """Distinct whole numbers of a comma list such as "0,1,2", in its order; raises as `parse_number`, `distinct`."""
+    """Distinct whole numbers of a comma list of numbers and ranges such as "0-2,5", in its order.
+
+    Raises as `parse_number` and `distinct`.
+    """
+    numbers: list[int] = []
     try:
-        numbers = [parse_number(parameter, part) for part in str(value).split(",")]
+        for part in str(value).split(","):
+            low, dash, high = part.partition("-")
+            first = parse_number(parameter, low if low else part)
+            last = parse_number(parameter, high, least=first) if dash else first
+            if last - first >= LONGEST:
+                raise ValueError(f"{part.strip()} is a range of more than {LONGEST} numbers")
+            numbers.extend(range(first, last + 1))
     except ValueError as error:
-        expected = "a comma list of whole numbers from 0, such as 1,2,3"
+        expected = "a comma list of whole numbers from 0 and ranges, such as 1,2,3 or 0-4"
         raise ValueError(f"{parameter}={value!r} should be {expected} ({error})") from error
     return distinct(parameter, value, numbers)
 
@@ -101,6 +112,7 @@ def setting(
     least: float | None = None,
     most: float = math.inf,
     before: Any = dataclasses.MISSING,
+    since: int = 0,
     keyed_as: Mapping[Any, Any] | None = None,
     used: Callable[[Any], bool] = lambda recipe: True,
 ) -> Any:
@@ -113,12 +125,14 @@ def setting(
         least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
             A recipe holding that value keeps the key it had before the field existed.
+        since: for a field added together with a new version of the training, that version. Keys of cells of earlier
+            ones are without it.
         keyed_as: what stands for a value in the key, where values were renamed after results were published.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal keys.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
-    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used}
+    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used, "since": since}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -208,12 +222,16 @@ class Recipe:
         theirs = other.to_dict()
         return {name: value for name, value in self.to_dict().items() if value != theirs[name]}
 
-    def canonical(self) -> str:
-        """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
+    def canonical(self, version: float = math.inf) -> str:
+        """JSON with sorted names, without the fields that stand at the behaviour before they existed.
+
+        Fields that came later than a version of the training are left out as well.
+        """
         keyed = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if value != field.metadata.get("before", dataclasses.MISSING):
+            newer = field.metadata.get("since", 0) > version
+            if not newer and value != field.metadata.get("before", dataclasses.MISSING):
                 keyed[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
         return json.dumps(keyed, sort_keys=True)
 

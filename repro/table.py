@@ -5,9 +5,8 @@
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`run_table` lists the cells of the rows (`Table.cells`), trains those that are missing (`train`), finds where each
-stands (`Table.select`) and puts means over seeds beside printed numbers (`Table.laid_out`). Whoever draws or judges
-begins with stored cells: `Study.tidy` makes a frame of them, `standing` says which are those of which table.
+`Table.asked` lists the recipes of the rows, `run_table` trains those of their cells that are missing (`train`), and
+`Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their keys alone.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -28,14 +27,14 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro.data import manifest
-from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, in_words, parse_numbers, swept
+from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
-from repro.run.export import everything, rows_of
+from repro.run.export import committed_fields, everything, rows_of
 from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
-from repro.run.store import Cell, Run, Store
+from repro.run.store import Cell, Run, Store, warn_once
 from repro.run.tensorboard import followed
 
 Measures = dict[str, float | str]
@@ -44,7 +43,8 @@ CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every 
 SYMBOLS = {  # what papers and other code call a field
     "lambda": ("strength", "weight"), "tau": ("temperature",), "lr": ("learning_rate",), "batch_size": ("batch",),
 }
-AS_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
+NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
+FROM_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
 
 
 def nothing(*about: Any) -> Any:
@@ -86,32 +86,40 @@ class Study:
     check: Callable[[Any, torch.device], None] = nothing
     constants: Callable[[Any], Rows] = nothing
 
+    def __post_init__(self) -> None:
+        """Raise ValueError if a field of the recipe would change the keys of committed cells."""
+        for version, stored in committed_fields().get(self.name, ()):
+            for field in dataclasses.fields(self.recipe):
+                keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING
+                if keyed and field.metadata.get("since", 0) <= version and field.name not in stored:
+                    raise ValueError(
+                        f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
+                        "would change their keys; write before=VALUE in its setting, the value that they were trained "
+                        f"with, or since={self.version} if the version of the training is raised with it"
+                    )
+
     @property
     def fields(self) -> list[str]:
         """The fields of its recipes."""
         return [field.name for field in dataclasses.fields(self.recipe)]
 
-    def cell(self, recipe: Recipe, seed: int, preset: str) -> Cell:
-        """The cell of a recipe and a seed, on the data that are here; raises as `load`."""
-        data, changes = self.load(recipe), self.changes(recipe, preset)
-        return Cell(self.name, recipe, seed, preset, data.name, data.digest, self.version, self.evaluation, changes)
+    def cell(
+        self, recipe: Recipe, seed: int, preset: str, changes: Fields | None = None, *, digest: str = "",
+        version: int | None = None,
+    ) -> Cell:
+        """The cell of a recipe and a seed.
 
-    def changes(self, recipe: Any, preset: str) -> dict[str, Any]:
-        """The fewest fields that make the recipe of its preset: all but those whose values follow from others.
-
-        That data are a part is none: it stands in their name.
+        Args:
+            recipe, seed, preset: of the cell.
+            changes: the fields in which the recipe was asked to leave its preset.
+            digest: of the data that it is trained on; by default those that are here, for which this raises as `load`.
+            version: of the training; by default today's.
         """
-        named = getattr(recipe, recipe.named_by)
-        make = functools.partial(self.presets[preset], recipe.dataset, named, subset=recipe.subset)
-        changes = recipe.unlike(make())
-        with contextlib.suppress(ValueError):  # that these are impossible without what follows shows below
-            changes |= recipe.unlike(make(**changes))  # what the preset derives from them, where the recipe has another
-        for name in reversed([*changes]):
-            fewer = {other: value for other, value in changes.items() if other != name}
-            with contextlib.suppress(ValueError):  # some values are possible beside the left-out one alone
-                if make(**fewer) == recipe:
-                    changes = fewer
-        return changes
+        data = None if digest else self.load(recipe)
+        return Cell(
+            self.name, recipe, seed, preset, data.name if data else recipe.dataset, data.digest if data else digest,
+            self.version if version is None else version, self.evaluation, dict(changes or {}),
+        )
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """The learners of a cell, one after the other, before their first steps."""
@@ -120,18 +128,17 @@ class Study:
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
 
-        What is trained stands in `named`, whatever field of the recipe names it. Of cells that are equal in data set,
-        preset, version, changes and seed, the one that finished last counts. A measure goes before a field of its name.
-
-        Raises:
-            ValueError: if there is no such recipe or preset; the message names the cell.
+        What is trained stands in `named`, whatever field of the recipe names it. A measure goes before a field of its
+        name. A cell that cannot be read is left out, and a line says so, once.
         """
         known = []
         for cell in cells[cells["study"] == self.name].to_dict("records"):
-            recipe = self._stored_recipe(cell)
+            try:
+                recipe = self.stored_recipe(cell)
+            except ValueError as error:
+                warn_once(str(error))
+                continue
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
-            if changes is None:  # the first edition does not say
-                changes = self.changes(recipe, cell["preset"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
             known.append((recipe, cell | json.loads(cell["metrics"])))
@@ -140,22 +147,20 @@ class Study:
         fields = [name for name in self.fields if name not in columns]
         rows = [values | {name: getattr(recipe, name) for name in fields} for recipe, values in known]
         objects = DataFrame(rows, columns=[*columns, *fields], dtype=object)
-        tidy = DataFrame({  # of a field that is None somewhere the other values stay what they are
+        return DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in fields and column.isna().any() else column.infer_objects()
             for name, column in objects.items()
         })
-        in_time = tidy.assign(changes=tidy["changes"].map(str)).sort_values("finished", kind="stable")
-        alike = ["preset", "dataset", "version", "named", "changes", "seed"]
-        return tidy.loc[sorted(in_time.drop_duplicates(alike, keep="last").index)].reset_index(drop=True)
 
-    def _stored_recipe(self, cell: Fields) -> Any:
+    def stored_recipe(self, cell: Fields) -> Any:
+        """The recipe of a row of cells.csv; ValueError names the cell if there is no such recipe or preset."""
         try:
             choose("preset", cell["preset"], self.presets)
             return self.recipe.from_dict(json.loads(cell["recipe"]))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"the cell {cell['key']} cannot be read ({error}); restore it or delete it, a row of figures/cells.csv "
-                "or a folder of that name in REPRO_RUNS, or take the version that wrote it"
+                f"the cell {cell['key']} cannot be read and is left out ({error}); restore it or delete it, a row of "
+                "figures/cells.csv or a folder of that name in REPRO_RUNS, or take the version that wrote it"
             ) from error
 
 
@@ -206,6 +211,24 @@ def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, st
     return lambda preset, dataset: values[preset]
 
 
+class Asked(NamedTuple):
+    """A recipe that a table asks for.
+
+    Attributes:
+        recipe: what is trained.
+        row: the number of the table's row that it is of.
+        called: by column, what the row is called.
+        changes: the fields that were to have another value than the recipe's preset gives them.
+        departures: those of them that neither the row sets nor the paper prints a table for.
+    """
+
+    recipe: Any
+    row: int
+    called: Fields
+    changes: Fields
+    departures: Fields
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
     """A printed table, or what a figure is drawn from: a union of sweeps beside printed numbers.
@@ -216,18 +239,18 @@ class Table:
         place: where in the paper.
         study: how its cells are trained and measured.
         rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
-            other value holds for the whole row, `AS_PRESET` leaves it to the preset; a function of preset and data set
-            gives one of these. A key that is no field of the recipe is a column that says what the row is called.
+            other value holds for the whole row, `FROM_PRESET` leaves it to the preset; a function of preset and data
+            set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
-        settings: of a data set, bundles of fields for which the paper prints a table each. A cell that has the fields
-            of a bundle, as far as its method uses them, does not depart in these; of several bundles the first counts.
+        printed_by: fields for whose values the paper prints a table each: columns where they are asked for.
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
-        arrange: of finished cells, what is averaged over seeds: what only this table does.
+        arrange: of finished cells, what is averaged over seeds: what only this table does. `recipe_number` tells the
+            recipes apart, and where several of them make one row it is that of the first.
         after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
     """
 
@@ -240,7 +263,7 @@ class Table:
     methods: Sequence[str] = ()
     columns: Sequence[str] = ()
     printed: Callable[[Any], float] = lambda row: math.nan
-    settings: Callable[[str], Sequence[Fields]] = lambda dataset: ()
+    printed_by: Sequence[str] = ()
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
@@ -258,15 +281,15 @@ class Table:
 
     @property
     def shown(self) -> list[str]:
-        """What tells rows apart by default: what they are called, then the fields that they sweep."""
+        """What tells rows apart: `columns`, or else what rows are called or train, then the fields that they sweep."""
+        if self.columns:
+            return list(self.columns)
+        names = [name for row in self.rows for name in row if name not in self.study.fields]
+        if not names and len(self.known_methods) > 1:
+            names = [self.study.recipe.named_by]
         items = [item for row in self.rows for item in row.items()]
         varied = [name for name, value in items if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*self._names_of_rows, *varied]))
-
-    @property
-    def _names_of_rows(self) -> list[str]:
-        """The columns that say what rows are called."""
-        return list(dict.fromkeys(name for row in self.rows for name in row if name not in self.study.fields))
+        return list(dict.fromkeys([*names, *varied]))
 
     def _rows(self, dataset: str, preset: str) -> list[dict[str, Any]]:
         """The fields of every row for a data set and a preset, without what it is called."""
@@ -289,25 +312,35 @@ class Table:
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
+        return [cell for cell, _ in self.asked_cells(
+            dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)]
+
+    def asked_cells(
+        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
+        variant: str = "none", digest: Callable[[Any], str] = lambda recipe: "", version: int | None = None,
+        earlier: Fields | None = None, **fields: Any,
+    ) -> list[tuple[Cell, Asked]]:
+        """The cells of `cells`, each with what is asked for.
+
+        Args:
+            digest: of a recipe's data; "" takes that of the data that are here.
+            version: of the training; by default today's.
+            earlier: fields to which the presets of that version gave another value, unless they are asked for.
+        """
         for name in fields:
             require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
-        recipes = self.recipes(dataset, preset, variant, **fields)
+        then = {name: value for name, value in (earlier or {}).items() if name not in fields}
+        asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
+                 for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
-        for recipe in recipes:
-            self.study.check(recipe, where)
-        cells = [self.study.cell(recipe, 0, preset) for recipe in recipes]
-        return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
-
-    def recipes(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Recipe]:
-        """The recipes of the rows with every combination of the fields asked for, equal ones once; raises as `cells`.
-
-        A row whose training or evaluation does not use a field keeps it as its preset has it, so that it is the usual
-        cell.
-        """
-        return [*self._recipes_by_row(dataset, preset, variant, fields)]
+        for row in asked:
+            self.study.check(row.recipe, where)
+        cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)
+                 for row in asked]
+        return [(dataclasses.replace(cell, seed=seed), row) for seed in numbers for cell, row in cells]
 
     def described(
         self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
@@ -322,16 +355,16 @@ class Table:
         if dataset is None:
             dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        by_row = self._recipes_by_row(dataset, preset, variant, fields)
+        rows_asked = self.asked(dataset, preset, variant, **fields)
         bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
 
-        def fields_used(recipe: Recipe) -> tuple[int, int]:
-            return sum(map(recipe.uses, {*asked, *bundle})), sum(map(recipe.uses, self.study.fields))
+        def fields_used(row: Asked) -> tuple[int, int]:
+            return sum(map(row.recipe.uses, {*asked, *bundle})), sum(map(row.recipe.uses, self.study.fields))
 
-        recipe, named = max(by_row, key=fields_used), self.study.recipe.named_by
-        row, swept_over = self._rows(dataset, preset)[by_row[recipe]], self._swept(dataset, preset)
+        shown, named = max(rows_asked, key=fields_used), self.study.recipe.named_by
+        recipe, row, swept_over = shown.recipe, self._rows(dataset, preset)[shown.row], self._swept(dataset, preset)
         sources = {name: f"varied by this table: {', '.join(map(str, swept_over[name]))}" if len(swept_over[name]) > 1
-                   else "fixed by this table" for name, value in row.items() if value != AS_PRESET}
+                   else "fixed by this table" for name, value in row.items() if value != FROM_PRESET}
         sources |= dict.fromkeys(bundle, f"variant {variant}")
         sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
         usual = self.study.presets[preset](dataset, getattr(recipe, named))
@@ -346,13 +379,17 @@ class Table:
         """The values that the rows give to each field, those of the longest sweep first."""
         rows, found = self._rows(dataset, preset), {}
         for name in dict.fromkeys(name for row in rows for name in row):
-            given = [_several(row[name]) for row in rows if row.get(name, AS_PRESET) != AS_PRESET]
+            given = [_several(row[name]) for row in rows if row.get(name, FROM_PRESET) != FROM_PRESET]
             given.sort(key=len, reverse=True)
             found[name] = list(dict.fromkeys(value for values in given for value in values))
         return found
 
-    def _recipes_by_row(self, dataset: str, preset: str, variant: str, fields: Fields) -> dict[Any, int]:
-        """The recipes of `recipes`, each with the number of the first row that it is of."""
+    def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Asked]:
+        """The recipes of the rows with every combination of the fields asked for; raises as `cells`.
+
+        Of equal recipes there is one, of the row from which it departs least. A row whose training or evaluation does
+        not use a field keeps it as its preset has it, so that it is the usual cell.
+        """
         for name in fields:
             require_parameter(name, self.study.fields)
         study, named = self.study, self.study.recipe.named_by
@@ -363,164 +400,121 @@ class Table:
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        make, used = study.presets[preset], {named}
-        recipes: dict[Any, int] = {}
-        for number, method, changes in self._combinations(dataset, preset, bundle, asked):
-            recipes.setdefault(make(dataset, method, **changes), number)
-            used |= changes.keys()
+        rows = self._combinations(dataset, preset, bundle, asked)
+        used = {named}.union(*(given for _, given in rows))
         for name in asked:
             if name not in used:
-                raise _changing_nothing(f"{name}={fields[name]!r}", [name], [*recipes])
-        if bundle:
-            without = {make(dataset, method, **changes)
-                       for _, method, changes in self._combinations(dataset, preset, {}, asked)}
-            if recipes.keys() == without:
-                raise _changing_nothing(f"variant={variant!r}", [*bundle], [*recipes])
-        return recipes
+                raise _changing_nothing(f"{name}={fields[name]!r}", [name], [row.recipe for row, _ in rows])
+        recipes = {row.recipe for row, _ in rows}
+        if bundle and recipes == {row.recipe for row, _ in self._combinations(dataset, preset, {}, asked)}:
+            raise _changing_nothing(f"variant={variant!r}", [*bundle], [row.recipe for row, _ in rows])
+        found: dict[Recipe, Asked] = {}
+        for row, _ in rows:
+            known = found.setdefault(row.recipe, row)
+            if self._distance(row, dataset, preset) < self._distance(known, dataset, preset):
+                found[row.recipe] = row
+        return [*found.values()]
+
+    def _distance(self, asked: Asked, dataset: str, preset: str) -> tuple[int, int]:
+        """In how many fields a recipe departs, and how many of these its row sets."""
+        row = self._rows(dataset, preset)[asked.row]
+        return len(asked.departures), len(asked.departures.keys() & row.keys())
 
     def _combinations(
         self, dataset: str, preset: str, bundle: Fields, asked: Fields
-    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    ) -> list[tuple[Asked, set[str]]]:
         """Every combination of the values of a row, those of a bundle in their place, and in theirs what is asked for.
 
-        Yields the number of the row, the method, and the other fields, as far as the method uses them. A row of one
-        method that is not asked for has none.
+        Returns:
+            For each what is asked for, and the fields besides the method that were set, as far as the method uses them.
+            A row of one method that is not asked for has none.
         """
-        named = self.study.recipe.named_by
+        study, named, found = self.study, self.study.recipe.named_by, []
+        make = study.presets[preset]
         for number, row in enumerate(self._rows(dataset, preset)):
-            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != AS_PRESET} | asked
+            called = {name: value for name, value in self.rows[number].items() if name not in study.fields}
+            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != FROM_PRESET}
+            values |= asked
             if not isinstance(row[named], tuple):
                 values[named] = [method for method in [row[named]] if method in asked.get(named, [method])]
             for combination in itertools.product(*values.values()):
-                changes = dict(zip(values, combination, strict=True))
-                method = changes.pop(named)
-                usual = self.study.presets[preset](dataset, method)
-                yield number, method, {name: changes[name] for name in changes if usual.uses(name, **changes)}
+                given = dict(zip(values, combination, strict=True))
+                method = given.pop(named)
+                usual = make(dataset, method)
+                given = {name: given[name] for name in study.fields if name in given and usual.uses(name, **given)}
+                recipe = make(dataset, method, **given)
+                given = {name: getattr(recipe, name) for name in given}  # which may name one thing in two ways
+                changes = {name: value for name, value in given.items()
+                           if name != "subset" and value != getattr(usual, name)}
+                departures = {}
+                for name, value in given.items():
+                    of_row = row.get(name, getattr(usual, name))
+                    swept_here = isinstance(of_row, tuple) or name in (*self.printed_by, "subset")
+                    if not swept_here and value != of_row:
+                        departures[name] = value
+                found.append((Asked(recipe, number, called, changes, departures), {*given}))
+        return found
 
-    def select(self, cells: DataFrame) -> DataFrame:
-        """Those of finished cells (of `Study.tidy`) that are of the table's methods and data sets, in its rows' order.
-
-        Returns:
-            The cells, each with what it is beside the row that it departs from least: `departures`, by name and value,
-            but for fields that the row sweeps; `setting`, the bundle of `settings` that it has, in whose fields it does
-            not depart; and what the row is called.
-        """
-        rows_for = functools.cache(self._rows_for)
-        nearest = []
-        for cell in cells.to_dict("records"):
-            rows = rows_for(manifest.plain(cell["dataset"]), cell["preset"], cell["named"])
-            places = (row.place(cell) for row in rows)
-            nearest.append(min(places, key=lambda place: place["distance"], default=None))
-        names = ["rank", "departures", "setting", *self._names_of_rows]
-        placed = DataFrame([place for place in nearest if place], columns=names)
-        selected = cells.loc[[place is not None for place in nearest]].reset_index(drop=True).join(placed)
-        return selected.sort_values(["rank", "seed"], kind="stable", ignore_index=True).drop(columns="rank")
-
-    def _rows_for(self, dataset: str, preset: str, method: str) -> "list[_Row]":
-        """The rows that finished cells of a method may stand in, none if the table is not made on the data set."""
-        if dataset not in self.datasets:
-            return []
-        usual, named = self.study.presets[preset](dataset, method), self.study.recipe.named_by
-
-        def used(fields: Fields) -> dict[str, Any]:
-            return {name: value for name, value in fields.items() if usual.uses(name)}
-
-        settings = [(dict(bundle), used(bundle)) for bundle in self.settings(dataset) if used(bundle)]
-        rows = []
-        for number, fields in enumerate(self._rows(dataset, preset)):
-            if method in (self.known_methods if isinstance(fields[named], tuple) else [fields[named]]):
-                called = {name: value for name, value in self.rows[number].items() if name not in fields}
-                fixed = used({name: value for name, value in fields.items() if not isinstance(value, tuple)})
-                rows.append(_Row(number, called, fields, fixed, settings))
-        return rows
-
-    def laid_out(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-        """Our numbers beside the printed ones, a row for what seeds have in common; see `run_table`.
+    def numbers(self, by_key: Mapping[str, Asked], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+        """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
 
         Args:
-            cells: of `select`, of one preset and data set.
+            by_key: what is asked for, by the keys of its cells; of one data set and preset.
+            cells: stored ones, of `run.export`; those of other keys are passed over.
             also: further fields that tell rows apart.
-
-        Raises:
-            ValueError: if seeds of one row are of several recipes or data; the message names them.
         """
-        require_one_recipe(cells, self.study)
-        rows = self.arrange(self.with_versions(cells))
+        numbered = {recipe: number for number, recipe in
+                    enumerate(dict.fromkeys(asked.recipe for asked in by_key.values()))}
+        cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
+        columns = list(dict.fromkeys([*self.shown, *also]))
+        asked = [by_key[key] for key in cells["key"]]
+        cells = cells.assign(
+            recipe_number=[numbered[row.recipe] for row in asked],
+            departures=Series([row.departures for row in asked], cells.index, dtype=object),
+            **{name: [row.called[name] for row in asked] for name in dict.fromkeys(
+                name for row in asked for name in row.called)},
+        )
+        cells = cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
+        rows = self.arrange(cells) if len(cells) else cells
+        if rows.empty:
+            return DataFrame(columns=[*columns, *NUMBERS, *self.measures])
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
-            rows, measures = rows.assign(value=rows[measures[0]]), measures[1:]
-        setting = list(dict.fromkeys(name for bundle in rows["setting"] for name in bundle))
-        for name in setting:  # all rows of a setting have its fields, also those whose method does not use one of them
-            rows[name] = [bundle.get(name, own) for bundle, own in zip(rows["setting"], rows[name], strict=True)]
-        columns = list(dict.fromkeys([*(self.columns or self.shown), *setting, *also]))
-        identity = rows[columns].map(str).agg(", ".join, axis=1) + rows["departures"].map(str)
+            rows = rows.assign(value=rows.get(self.measures[0], math.nan))
+            measures = [name for name in measures if name != self.measures[0]]
+        identity = rows[["recipe_number", *columns]].map(str).agg(", ".join, axis="columns")
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
-        dataset, preset = first["dataset"].iloc[0], first["preset"].iloc[0]
+        twins = first[first[columns].map(str).duplicated(keep=False)]
+        columns += [name for name in self.study.fields if name not in columns and twins[name].map(str).nunique() > 1]
         if any(first["departures"]):
             columns.append("departures")
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        bundled = manifest.bundled(dataset)
-        table["published"] = math.nan if bundled else [self.printed(row) for row in first.itertuples()]
-        comparable = preset == "paper" and dataset == manifest.plain(dataset)
-        undeparted = [comparable and not departures for departures in first["departures"]]
-        table["difference"] = (table["ours"] - table["published"]).where(undeparted)
-        table = table.assign(preset=preset, dataset=dataset)
+        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row)
+                              for row in first.itertuples()]
+        comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
+                      for row in first.itertuples()]
+        table["difference"] = (table["ours"] - table["published"]).where(comparable)
+        table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
-        return table.join(means).join(_versions_of(rows, identity))
+        return table.join(means)
 
-    def setting_of(self, rows: DataFrame) -> str:
-        """In words, the first of `settings` that one of some rows of `laid_out` has; nothing where none has any."""
-        for bundle in self.settings(manifest.plain(rows["dataset"].iloc[0])):
-            if {*bundle} <= {*rows} and rows[[*bundle]].eq(Series(bundle)).all(axis=1).any():
-                return in_words(bundle)
-        return ""
+    def columns_asked(self, fields: Fields) -> list[str]:
+        """The fields asked for that are columns: those of several values, and those of `printed_by`."""
+        parsed = {name: self.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
+        return [name for name, values in parsed.items() if len(values) > 1 or name in self.printed_by]
 
-    def outcome(self, cell: Cell, store: Store) -> str:
+    def outcome(self, cell: Cell, asked: Asked, store: Store) -> str:
         """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
-        selected = self.select(self.study.tidy(rows_of([cell], store)))
-        if self.arrange(self.with_versions(selected)).empty:  # no row of the table is about it alone
+        rows = self.numbers({cell.key: asked}, rows_of([cell], store))
+        if rows.empty:  # no row of the table is about it alone
             return "finished"
-        rows = self.laid_out(selected)
         names = rows["target"] if "target" in rows else [self.measures[0]] * len(rows)
         printed = ["" if math.isnan(value) else f" (printed {value:.4g})" for value in rows["published"]]
         numbers = zip(names, rows["ours"], printed, strict=True)
         return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
-
-    def with_versions(self, cells: DataFrame) -> DataFrame:
-        """Cells of `select`; the version of their training is a departure where a newer one has trained the same."""
-        same = [cells["preset"], cells["dataset"], cells["named"], cells["changes"].map(str)]
-        newest = cells.groupby(same)["version"].transform("max")
-        away = [
-            departures if version == last else {**departures, "version": version}
-            for departures, version, last in zip(cells["departures"], cells["version"], newest, strict=True)
-        ]
-        return cells.assign(departures=Series(away, cells.index, dtype=object))
-
-
-class _Row(NamedTuple):
-    """A row of a table, for finished cells of one method."""
-
-    number: int
-    called: Fields                         # by column, what the row is called
-    fields: Fields                         # of recipes, a tuple where they are swept
-    fixed: Fields                          # those of one value that the method uses
-    settings: list[tuple[Fields, Fields]]  # of the table, each with those of its fields that the method uses
-
-    def place(self, cell: Fields) -> dict[str, Any]:
-        """What `Table.select` says of a cell in this row, and where: cells are sorted by `rank`.
-
-        Its `distance` from the row is in how many fields it departs, then how many of these have one value there.
-        """
-        contrary = {name: cell[name] for name, value in self.fixed.items() if cell[name] != value}
-        away = {name: value for name, value in cell["changes"].items() if name not in self.fields} | contrary
-        setting = next((bundle for bundle, used in self.settings if used.items() <= away.items()), {})
-        departures = {name: value for name, value in away.items() if name not in setting}
-        order = [_order(values, cell[name]) for name, values in self.fields.items() if isinstance(values, tuple)]
-        return {"distance": (len(departures), len(contrary)), "rank": (self.number, *order), "departures": departures,
-                "setting": setting, **self.called}
 
 
 def require_parameter(name: str, allowed: Sequence[str]) -> None:
@@ -557,6 +551,7 @@ def run_table(
     engine: str = "auto",
     workers: str | int = "auto",
     variant: str = "none",
+    train: str = "missing",
     tensorboard: bool = False,
     **fields: Any,
 ) -> DataFrame:
@@ -566,45 +561,55 @@ def run_table(
         name: of the table, one of `repro.TABLES`.
         dataset: one of the table's; by default the one that comes with the package.
         preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on data that come with the package.
-        seeds: comma list of whole numbers.
+        seeds: comma list of whole numbers and ranges, such as "0-2,5".
         device: "auto", "cpu" or "cuda".
         engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
             "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
+        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
+            there are, of figures/cells.csv too.
         tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
-        One row per swept combination: what tells it apart, `departures` by name and value where there are any, then
-        ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published, difference
-        (ours - published, NaN where these are not comparable: on data that come with the package, parts and copies,
-        with another preset than the paper's, with departures), preset, dataset; last the means of the table's measures.
-        Accuracies in percent. Seeds of a row are of the newest version of the training; those of an earlier one are a
-        row of their own, whose departures name it.
+        One row per recipe of which a cell is finished: what tells it apart, `departures` by name and value where there
+        are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published,
+        difference (ours - published, NaN where these are not comparable: on data that come with the package, parts and
+        copies, with another preset than the paper's, with departures), preset, dataset; last the means of the table's
+        measures. Accuracies in percent.
 
     Raises:
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
     table = find(name)
-    cells = table.cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    where, store = devices.resolve(device), Store()
-    pool = pool_of(engine, workers, cells, where)
+    choose("train", train, ("missing", "never"))
+    pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
+    by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
+    if train == "missing":
+        _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+        table.after(cells, device)
+    stored = everything() if train == "never" else rows_of(cells, Store())
+    return table.numbers(by_key, stored, table.columns_asked(fields))
+
+
+def _train_missing(
+    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: torch.device, engine: str,
+    workers: str | int, tensorboard: bool,
+) -> None:
+    """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
+    store, pool = Store(), pool_of(engine, workers, cells, device)
     missing = any(store.run(cell).result is None for cell in cells)
     if missing and cells[0].recipe.precision == "auto" and devices.first():
-        tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, where)}", file=sys.stderr)
-    say = functools.partial(table.outcome, store=store)
+        tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, device)}", file=sys.stderr)
     with contextlib.ExitStack() as copying:
         if tensorboard and devices.first():
             copying.enter_context(followed([*map(store.run, cells)], store.root / "tensorboard"))
-        run_cells(cells, functools.partial(train, study=table.study, device=where), store, pool=pool, say=say)
-    table.after(cells, device)
-    finished = table.select(table.study.tidy(rows_of(cells, store)))
-    parsed = {name: table.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
-    return table.laid_out(finished, [name for name, values in parsed.items() if len(values) > 1])
+        run_cells(cells, functools.partial(train, study=table.study, device=device), store, pool=pool,
+                  say=lambda cell: table.outcome(cell, by_key[cell.key], store))
 
 
 def plan_table(
@@ -633,25 +638,6 @@ def by_study() -> dict[str, DataFrame]:
     return {name: study.tidy(cells) for name, study in studies().items()}
 
 
-def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table, as its paper draws it.
-
-    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
-    are otherwise alike are drawn, and a printed line says so.
-
-    Args:
-        name: of the table; ValueError if it has no figure of its own.
-        rows: as `run_table` returns them.
-    """
-    table, drawings = find(name), importlib.import_module("repro.papers").drawings()
-    choose("name", name, [known for known in _tables() if known in drawings])
-    first = rows.drop_duplicates([*(table.columns or table.shown), "preset", "dataset"], ignore_index=True)
-    if len(first) < len(rows):
-        print("drawn is the first of several settings; give draw the rows of another to see it")
-    setting = table.setting_of(first)
-    return drawings[name].draw(first.assign(setting=setting) if setting else first)
-
-
 def resolved(preset: str, dataset: str) -> str:
     """The preset with "auto" resolved: paper on real data, quick on those that come with the package."""
     if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
@@ -659,66 +645,8 @@ def resolved(preset: str, dataset: str) -> str:
     return "quick" if manifest.bundled(dataset) else "paper"
 
 
-def standing(tables: Collection[Table], cells: DataFrame) -> dict[str, DataFrame]:
-    """Stored cells of all studies by table: each where it departs in the fewest fields, which may be several tables.
-
-    Where the cells of a table on a data set, under a preset and in a setting, are only some of those that another table
-    has there, the other one was run, and this one has none of them.
-    """
-    tidy = {name: study.tidy(cells) for name, study in studies(tables).items()}
-    selected = {table.name: table.select(tidy[table.study.name]) for table in tables}
-    departing = pd.concat([rows.set_index("key")["departures"].map(len) for rows in selected.values()])
-    fewest = departing.groupby(level=0).min()
-    nearest = {name: rows[rows["departures"].map(len) == rows["key"].map(fewest)] for name, rows in selected.items()}
-    keys = {name: rows.groupby(["dataset", "preset"])["key"].agg(set).to_dict() for name, rows in nearest.items()}
-    own = {}
-    for name, rows in nearest.items():
-        elsewhere, of_another = [held for other, held in keys.items() if other != name], []
-        for (*place, _), group in rows.groupby([rows["dataset"], rows["preset"], rows["setting"].map(in_words)]):
-            run = set(group["key"])
-            if any(run < held.get(tuple(place), set()) for held in elsewhere):
-                of_another += [*group.index]
-        own[name] = rows.drop(index=of_another).reset_index(drop=True)
-    return own
-
-
-def require_one_recipe(cells: DataFrame, study: Study) -> None:
-    """Raise ValueError if cells that should differ in their seed alone differ in data or recipe, naming them.
-
-    The precision follows from the kind of device where none is asked for.
-    """
-    compared = [name for name in ("digest", *study.fields) if name in cells and name not in ("precision", "dataset")]
-    alike = [cells["dataset"], cells["preset"], cells["version"], cells["named"], cells["changes"].map(str)]
-    mixed = cells[compared].map(repr).groupby(alike).transform("nunique") > 1
-    if mixed.any(axis=None):
-        first = mixed.any(axis=1).idxmax()
-        trained = entry_name(*cells.loc[first, ["named", "changes"]])
-        seeds = cells[pd.concat([column == column[first] for column in alike], axis=1).all(axis=1)]
-        raise ValueError(
-            f"on {cells.loc[first, 'dataset']}, {cells.loc[first, 'preset']} recipe, seeds "
-            f"{', '.join(map(str, seeds['seed']))} of {trained} differ in {', '.join(mixed.columns[mixed.loc[first]])} "
-            f"(cells {', '.join(seeds['key'])}); they cannot be averaged: run all seeds again, or delete the others, a "
-            "row of figures/cells.csv or a folder of that name in REPRO_RUNS"
-        )
-
-
 def _several(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _order(values: tuple, value: Any) -> tuple[int, float, str]:
-    """The place of a value that a row sweeps: numbers by size, then others as listed, then any that are not listed."""
-    if isinstance(value, int | float):
-        return -1, float(value), ""
-    return values.index(value) if value in values else len(values), 0.0, str(value)
-
-
-def _versions_of(rows: DataFrame, identity: Series) -> DataFrame:
-    """The versions of training and evaluation behind each row, those of the two that are not the same everywhere."""
-    versions = rows.reindex(columns=["version", "evaluation"]).fillna({"evaluation": 1})
-    several = versions[[name for name in versions if versions[name].nunique() > 1]]
-    named = several.map("{:g}".format).groupby(identity, sort=False)
-    return named.agg(lambda column: ", ".join(sorted(set(column)))).reset_index(drop=True)
 
 
 def _mean(groups: Any) -> list[Any]:

@@ -14,19 +14,11 @@ import pytest
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
+from repro.experiments import draw
 from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
-from repro.table import (
-    AS_PRESET,
-    Table,
-    by_preset,
-    draw,
-    find,
-    finished,
-    plan_table,
-    standing,
-)
+from repro.table import FROM_PRESET, Table, by_preset, find, finished, plan_table
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
@@ -43,17 +35,17 @@ def printed(row):
 
 SWEEP = table({"method": ("plain", "heavy"), "depth": (1, 3)}, printed=printed)
 CALLED = table(
-    {"approach": "Plain", "method": "plain", "depth": AS_PRESET},
-    {"approach": "Light", "method": "heavy", "weight": 0.5, "depth": AS_PRESET},
-    {"approach": "Heavy", "method": "heavy", "depth": AS_PRESET},
+    {"approach": "Plain", "method": "plain", "depth": FROM_PRESET},
+    {"approach": "Light", "method": "heavy", "weight": 0.5, "depth": FROM_PRESET},
+    {"approach": "Heavy", "method": "heavy", "depth": FROM_PRESET},
     name="called",
 )
 METHODS = table({"method": ("plain", "heavy")}, name="methods", methods=("plain", "heavy", "both"))
 
 
-def departing(cells):
-    """Finished cells as (method, what departs)."""
-    return list(zip(cells["method"], cells["departures"], strict=True))
+def recipes(declared, *choices, **fields):
+    """Of what a table asks for, the recipes."""
+    return [row.recipe for row in declared.asked(*choices, **fields)]
 
 
 # ---------------------------------------------------------------------------------------------- rows
@@ -82,15 +74,15 @@ def test_auto_is_the_papers_recipe_on_real_data(dataset, preset, resolved):
 
 
 def test_rows_may_be_called_something_and_leave_a_field_to_the_preset():
-    recipes = CALLED.recipes("ucla", "paper")
-    assert recipes == [paper("ucla", "plain"), paper("ucla", "heavy", weight=0.5), paper("ucla", "heavy")]
+    expected = [paper("ucla", "plain"), paper("ucla", "heavy", weight=0.5), paper("ucla", "heavy")]
+    assert recipes(CALLED, "ucla", "paper") == expected
     assert CALLED.shown == ["approach", "depth"] and SWEEP.shown == ["method", "depth"]
-    assert CALLED.recipes("ucla", "paper", depth="4")[1] == paper("ucla", "heavy", weight=0.5, depth=4)
+    assert recipes(CALLED, "ucla", "paper", depth="4")[1] == paper("ucla", "heavy", weight=0.5, depth=4)
 
 
 def test_a_field_that_a_method_does_not_use_stays_as_its_preset_has_it():
     weighted = table({"method": ("plain", "heavy"), "weight": (0.0, 3.0), "power": 5})
-    assert weighted.recipes("ucla", "paper") == [
+    assert recipes(weighted, "ucla", "paper") == [
         paper("ucla", "plain"), paper("ucla", "heavy", weight=0.0), paper("ucla", "heavy", weight=3.0, power=5)
     ]
 
@@ -103,13 +95,13 @@ def test_every_combination_asked_for_replaces_the_field_in_rows_that_use_it():
     expected = [paper("ucla", "plain", depth=depth) for depth in (1, 3)]
     expected += [paper("ucla", method, depth=depth, weight=weight)
                  for method in ("heavy", "both") for depth, weight in itertools.product((1, 3), (0.5, 2.0))]
-    assert METHODS.recipes("ucla", "paper", **asked) == expected
-    assert SWEEP.recipes("ucla", "paper", depth=7) == [paper("ucla", "plain", depth=7), paper("ucla", "heavy", depth=7)]
+    assert recipes(METHODS, "ucla", "paper", **asked) == expected
+    assert recipes(SWEEP, "ucla", "paper", depth=7) == [paper("ucla", name, depth=7) for name in ("plain", "heavy")]
 
 
 def test_whether_a_field_is_used_is_asked_with_what_else_is_asked_for():
-    recipes = METHODS.recipes("ucla", "paper", method="heavy", weight="0,1", power="2,5")
-    assert [(recipe.weight, recipe.power) for recipe in recipes] == [(0.0, 2), (1.0, 2), (1.0, 5)]
+    found = recipes(METHODS, "ucla", "paper", method="heavy", weight="0,1", power="2,5")
+    assert [(recipe.weight, recipe.power) for recipe in found] == [(0.0, 2), (1.0, 2), (1.0, 5)]
 
 
 @pytest.mark.parametrize(("asked", "message"), [
@@ -144,28 +136,28 @@ def test_what_does_not_exist_is_refused_by_name(choices, message):
 
 def test_methods_are_those_of_the_rows_unless_the_table_says_which():
     assert (SWEEP.known_methods, METHODS.known_methods) == (["plain", "heavy"], ["plain", "heavy", "both"])
-    assert METHODS.recipes("ucla", "paper", method="both,plain") == [paper("ucla", "both"), paper("ucla", "plain")]
+    assert recipes(METHODS, "ucla", "paper", method="both,plain") == [paper("ucla", "both"), paper("ucla", "plain")]
     with pytest.raises(ValueError, match=r"method='both' is not one of: plain, heavy$"):
         SWEEP.cells(method="both")
 
 
 def test_a_method_that_is_asked_for_leaves_out_rows_of_others():
-    assert CALLED.recipes("ucla", "paper", method="heavy") == CALLED.recipes("ucla", "paper")[1:]
-    assert CALLED.recipes("ucla", "paper", method="plain", depth=2) == [paper("ucla", "plain", depth=2)]
-    assert CALLED.recipes("ucla", "paper", method="heavy,plain") == CALLED.recipes("ucla", "paper")
+    assert recipes(CALLED, "ucla", "paper", method="heavy") == recipes(CALLED, "ucla", "paper")[1:]
+    assert recipes(CALLED, "ucla", "paper", method="plain", depth=2) == [paper("ucla", "plain", depth=2)]
+    assert recipes(CALLED, "ucla", "paper", method="heavy,plain") == recipes(CALLED, "ucla", "paper")
 
 
 def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     bundle = {"weight": 0.5, "power": 7}
-    assert METHODS.recipes("ucla", "paper", "light", depth="1,2") == [
+    assert recipes(METHODS, "ucla", "paper", "light", depth="1,2") == [
         paper("ucla", "plain"), paper("ucla", "plain", depth=2),
         paper("ucla", "heavy", **bundle), paper("ucla", "heavy", depth=2, **bundle),
     ]
-    asked = METHODS.recipes("ucla", "paper", "light", method="heavy", power=4)  # what is asked for itself counts
+    asked = recipes(METHODS, "ucla", "paper", "light", method="heavy", power=4)  # what is asked for itself counts
     assert asked == [paper("ucla", "heavy", weight=0.5, power=4)]
-    weightless = table({"method": "heavy", "depth": AS_PRESET, "batch": 8}, study=dataclasses.replace(
+    weightless = table({"method": "heavy", "depth": FROM_PRESET, "batch": 8}, study=dataclasses.replace(
         TOY, presets={"paper": functools.partial(paper, weight=0.0)}))
-    assert weightless.recipes("ucla", "paper", "light", power=4)[0].power == 4  # used where there is a weight
+    assert recipes(weightless, "ucla", "paper", "light", power=4)[0].power == 4  # used where there is a weight
     cell, = METHODS.cells("ucla", method="both", variant="frozen")
     assert cell.changes == {"noise": "frozen"} and cell.label == "both, noise=frozen"
 
@@ -195,29 +187,51 @@ def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
 # ---------------------------------------------------------------------------------------------- changes
 
 
-@pytest.mark.parametrize(("preset", "changes", "expected"), [
-    ("paper", {}, {}), ("quick", {"depth": 3}, {}), ("paper", {"depth": 3}, {"depth": 3}),
-    ("paper", {"batch": 16}, {"batch": 16}),  # the rate follows
-    ("paper", {"batch": 16, "rate": 0.1}, {"batch": 16, "rate": 0.1}),  # it does not
-    ("paper", {"batch": 16, "rate": 0.2}, {"batch": 16}), ("smoke", {"rate": 0.1}, {"rate": 0.1}),
-    ("smoke", {"batch": 8}, {"batch": 8}), ("paper", {"subset": True, "depth": 2}, {"depth": 2}),
-], ids=str)
-def test_changes_are_the_fewest_fields_that_make_a_recipe_of_its_preset(preset, changes, expected):
-    recipe = TOY.presets[preset]("ucla", "heavy", **changes)
-    found = TOY.changes(recipe, preset)
-    assert found == expected == TOY.cell(recipe, 0, preset).changes
-    assert TOY.presets[preset]("ucla", "heavy", subset=recipe.subset, **found) == recipe
-    changeable = [name for name in Toy().to_dict() if name not in ("dataset", "method", "subset")]
-    for names in (names for size in range(len(found)) for names in itertools.combinations(changeable, size)):
-        fewer = {name: getattr(recipe, name) for name in names}
-        assert TOY.presets[preset]("ucla", "heavy", subset=recipe.subset, **fewer) != recipe
+def asked(declared, *choices, **fields):
+    """What a table asks for as (method, changes, departures)."""
+    return [(row.recipe.method, row.changes, row.departures) for row in declared.asked(*choices, **fields)]
+
+
+def test_changes_are_the_fields_asked_for_that_the_preset_has_otherwise():
+    assert asked(METHODS, "ucla", "paper") == [("plain", {}, {}), ("heavy", {}, {})]
+    batch = {"batch": 16}  # the rate follows
+    assert asked(METHODS, "ucla", "paper", batch=16, depth=1) == [("plain", batch, batch), ("heavy", batch, batch)]
+    both = {"depth": 2, "weight": 0.5}  # in the order of the recipe's fields
+    assert asked(METHODS, "ucla", "paper", method="heavy", weight=0.5, depth=2) == [("heavy", both, both)]
+    light = {"weight": 0.5, "power": 7}
+    assert asked(METHODS, "ucla", "paper", "light", method="heavy") == [("heavy", light, light)]
+
+
+def test_what_a_row_sweeps_or_fixes_does_not_depart_but_what_replaces_it_does():
+    assert asked(SWEEP, "ucla", "paper", method="plain") == [("plain", {}, {}), ("plain", {"depth": 3}, {})]
+    assert asked(SWEEP, "ucla", "paper", method="plain", depth=7) == [("plain", {"depth": 7}, {})]
+    fixed = table({"method": "heavy", "depth": 4, "weight": 2.0})
+    assert asked(fixed, "ucla", "paper") == [("heavy", {"depth": 4, "weight": 2.0}, {})]
+    assert asked(fixed, "ucla", "paper", weight=1) == [("heavy", {"depth": 4}, {"weight": 1.0})]
+    called = CALLED.asked("ucla", "paper", weight=0.5, depth=3, batch=4)
+    assert [(row.row, row.called, row.departures) for row in called] == [
+        (0, {"approach": "Plain"}, {"batch": 4}), (1, {"approach": "Light"}, {"batch": 4})]  # Heavy is the same recipe
+
+
+def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_departures():
+    printed_depths = table({"method": ("plain", "heavy")}, printed_by=("depth",), printed=printed)
+    assert asked(printed_depths, "ucla", "paper", depth=3, method="heavy") == [("heavy", {"depth": 3}, {})]
+    assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
+
+
+def test_a_cell_may_be_of_named_data_and_an_earlier_version():
+    absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
+    (cell, row), _ = absent.asked_cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}",
+                                        version=1, earlier={"rate": 0.5})
+    assert (cell.digest, cell.version, cell.recipe.rate, row.recipe) == ("of depth 1", 1, 0.5, cell.recipe)
+    assert row.changes == row.departures == {}
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
 
 
 def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
-    first = stored("heavy", 61.0, batch=16, depth=3, told=False)
+    first = stored("heavy", 61.0, batch=16, depth=3)
     early = {name: value for name, value in paper("ucla", "both").to_dict().items() if name not in ("noise", "subset")}
     last = stored("both", 62.0, recipe=early, measures={"knn1": 7.0, "weight": 99.0})
     cells = TOY.tidy(frame(first, stored(study="others"), last))
@@ -229,190 +243,132 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     assert cells["finished"].str.startswith("2026").all() and cells["cost"].map(type).eq(dict).all()
 
 
-def test_of_equal_cells_the_one_that_finished_last_counts_whatever_their_order():
-    days = {linear: f"2026-01-{day:02}T00:00:00+00:00" for linear, day in ((1.0, 9), (2.0, 10), (3.0, 2))}
-    rows = [stored("plain", linear, digest=f"{linear}", finished=day, depth=3, batch=4) for linear, day in days.items()]
-    rows[2]["changes"] = json.dumps({"depth": 3, "batch": 4})  # the same in another order
-    others = [stored("plain", 7.0, seed=1, depth=3), stored("heavy", 8.0), stored("plain", 9.0, preset="quick"),
-              stored("plain", 10.0, version=2, depth=3, batch=4), stored("plain", 11.0, dataset="ucla (subset)")]
-    for order in itertools.permutations(rows):
-        assert sorted(TOY.tidy(frame(*order, *others))["linear"]) == [2.0, 7.0, 8.0, 9.0, 10.0, 11.0]
-
-
 @pytest.mark.parametrize(("change", "message"), [
     ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
     ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
 ])
-def test_a_stored_cell_that_cannot_be_read_is_named(change, message):
-    row = stored() | change
-    with pytest.raises(ValueError, match=f"the cell {row['key']} cannot be read \\({message}.*; restore it or delete"):
-        TOY.tidy(frame(stored(), row))
+def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, message, capsys):
+    row, sound = stored() | change, stored()
+    for _ in range(2):
+        assert TOY.tidy(frame(sound, row))["key"].tolist() == [sound["key"]]
+    line, = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"the cell {row['key']} cannot be read and is left out ({message}")
+    assert "restore it or delete it" in line
 
 
-def test_a_cell_departs_from_the_nearest_row():
-    cells = TOY.tidy(frame(
-        stored("heavy", depth=3), stored("plain"), stored("heavy", weight=2.0), stored("both"),
-        stored("heavy", depth=7, power=5), stored("plain", dataset="ntu"), stored("plain", dataset="ucla (subset)"),
-    ))
-    found = SWEEP.select(cells)
-    assert departing(found) == [("plain", {}), ("plain", {}), ("heavy", {"weight": 2.0}), ("heavy", {}),
-                                ("heavy", {"power": 5})]  # in what a row sweeps no cell departs
-    assert found["depth"].tolist() == [1, 1, 1, 3, 7]  # what is not of the row comes last
-    called = CALLED.select(cells)
-    assert list(zip(called["approach"], called["departures"], strict=True)) == [
-        ("Plain", {}), ("Plain", {}), ("Heavy", {"weight": 2.0}), ("Heavy", {}), ("Heavy", {"power": 5}),
-    ]  # weight=2.0 departs as much from Light, of whose own fields it is one
-    light, = CALLED.select(TOY.tidy(frame(stored("heavy", weight=0.5, batch=4)))).to_dict("records")
-    assert (light["approach"], light["departures"]) == ("Light", {"batch": 4})
-
-
-def test_a_value_of_a_row_that_a_cell_leaves_to_its_preset_departs():
-    fixed = table({"method": ("plain", "heavy"), "depth": 4, "weight": 2.0})
-    cells = frame(stored("heavy"), stored("plain", depth=4), stored("heavy", depth=4, weight=2.0))
-    found = fixed.select(TOY.tidy(cells))
-    assert departing(found) == [("plain", {}), ("heavy", {"depth": 1, "weight": 1.0}), ("heavy", {})]
-
-
-def test_rows_stand_in_the_order_of_the_table_and_numbers_and_seeds_in_theirs():
-    orders = [(seed, method, depth) for method in ("plain", "heavy") for depth in (1, 3, 2, 9) for seed in (0, 1, 10)]
-    rows = [stored(method, seed=seed, depth=depth) for seed, method, depth in orders]
-    np.random.default_rng(0).shuffle(rows)
-    found = SWEEP.select(TOY.tidy(frame(*rows)))
-    cells = list(zip(found["method"], found["depth"], found["seed"], strict=True))
-    assert cells == sorted(cells, key=lambda cell: (cell[0] == "heavy", *cell[1:]))
-
-
-def test_bundles_of_which_the_paper_prints_a_table_are_no_departures():
-    settings = table({"method": ("plain", "heavy")}, settings=lambda dataset: ({"depth": 3}, {"depth": 5, "batch": 4}),
-                     printed=printed)
-    rows = [stored("heavy", 71.0), stored("heavy", 72.0, depth=3), stored("heavy", 73.0, depth=5, batch=4),
-            stored("heavy", 74.0, depth=5), stored("heavy", 75.0, depth=3, power=1)]
-    found = settings.select(TOY.tidy(frame(*rows)))
-    assert found["setting"].tolist() == [{}, {"depth": 3}, {"depth": 5, "batch": 4}, {}, {"depth": 3}]
-    assert found["departures"].tolist() == [{}, {}, {}, {"depth": 5}, {"power": 1}]
-    shown = settings.laid_out(found)
-    assert list(shown.columns)[:4] == ["method", "depth", "batch", "departures"]
-    assert shown["ours"].tolist() == [71.0, 72.0, 73.0, 74.0, 75.0]
-    np.testing.assert_equal(shown["difference"].tolist(), [1.0, -3.0] + [math.nan] * 3)
-
-
-def test_a_cell_stands_where_it_departs_in_the_fewest_fields():
-    deep = table({"method": ("plain", "heavy"), "depth": 3}, name="deep")
-    shallow = table({"method": ("plain", "heavy")}, name="shallow", datasets=("ucla",))
-    rows = {name: stored("plain", **changes) for name, changes in {
-        "usual": {}, "deep": {"depth": 3}, "other": {"depth": 3, "batch": 4}, "both": {"depth": 5}, "far": {"batch": 2},
-    }.items()}
-    found = standing([deep, shallow], frame(*rows.values(), stored("plain", dataset="synthetic")))
-    names = {row["key"]: name for name, row in rows.items()}
-    assert {table: {names.get(key) for key in cells["key"]} for table, cells in found.items()} == {
-        "deep": {"deep", "other", "both", None}, "shallow": {"usual", "both", "far"},
-    }
-    assert found["deep"].set_index("key")["departures"].map(len).max() == 1
-
-
-def test_a_table_of_which_all_cells_are_among_the_more_of_another_has_none():
-    one, two = table({"method": "plain"}, name="one"), table({"method": ("plain", "heavy")}, name="two")
-    plain, heavy, elsewhere = stored("plain"), stored("heavy"), stored("plain", preset="quick")
-
-    def keys(*rows):
-        return {name: set(cells["key"]) for name, cells in standing([one, two], frame(*rows)).items()}
-
-    assert keys(plain) == {"one": {plain["key"]}, "two": {plain["key"]}}
-    assert keys(plain, heavy, elsewhere) == {
-        "one": {elsewhere["key"]}, "two": {plain["key"], heavy["key"], elsewhere["key"]}}
+@pytest.mark.parametrize(("metadata", "refused"), [
+    ({}, True), ({"before": 1}, False), ({"since": 4}, False), ({"since": 3}, True),
+])
+def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
+    fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {(3, fields)}, "others": {(3, frozenset())}})
+    recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
+                                        frozen=True, kw_only=True)
+    if refused:
+        with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
+            dataclasses.replace(TOY, recipe=recipe)
+    else:
+        assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
 
 
 # ---------------------------------------------------------------------------------------------- numbers
 
 
-def laid_out(declared, *rows, also=()):
-    return declared.laid_out(declared.select(TOY.tidy(frame(*rows))), also)
+def written(cell, linear=50.0, **measures):
+    """The row of cells.csv of a cell."""
+    texts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": {"linear": linear} | measures,
+             "cost": {"finished": "2026-01-01"}}
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
+    return cell.describe() | texts | {"commit": "c"}
+
+
+def numbers(declared, measured, *choices, **fields):
+    """The rows of a table; `measured` gives the row of cells.csv of a cell, or None where it is not finished."""
+    pairs = declared.asked_cells(*choices, **fields)
+    rows = [row for cell, _ in pairs if (row := measured(cell))]
+    swept = {name: value for name, value in fields.items() if name in declared.study.fields}
+    return declared.numbers({cell.key: row for cell, row in pairs}, frame(*rows), declared.columns_asked(swept))
 
 
 def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
-    draw, rows = np.random.default_rng(0), []
-    for method, depth in itertools.product(("plain", "heavy"), (1, 3)):
-        for seed in range(draw.integers(1, 5)):
-            rows.append(stored(method, draw.uniform(0, 100), seed=seed, depth=depth, measures={"knn1": draw.uniform()}))
-    cells = SWEEP.select(TOY.tidy(frame(*rows))).sample(frac=1, random_state=1)
-    found = SWEEP.laid_out(cells).set_index(["method", "depth"]).sort_index()
-    expected = cells.groupby(["method", "depth"])["linear"].agg(ours="mean", std="std", n_seeds="count")
-    pd.testing.assert_frame_equal(found[["ours", "std", "n_seeds"]], expected)
-    pd.testing.assert_series_equal(found["knn1"], cells.groupby(["method", "depth"])["knn1"].mean())
+    draw, known = np.random.default_rng(0), []
+
+    def measured(cell):
+        if cell.seed and draw.uniform() < 0.3:
+            return None
+        known.append((cell.recipe.method, cell.recipe.depth, draw.uniform(0, 100), draw.uniform()))
+        return written(cell, known[-1][2], knn1=known[-1][3])
+
+    found = numbers(SWEEP, measured, "ucla", seeds="0-4").set_index(["method", "depth"])
+    groups = pd.DataFrame(known, columns=["method", "depth", "linear", "knn1"]).groupby(["method", "depth"], sort=False)
+    expected = groups["linear"].agg(ours="mean", std="std", n_seeds="count")
+    order = [("plain", 1), ("plain", 3), ("heavy", 1), ("heavy", 3)]
+    assert found.index.tolist() == order and expected["n_seeds"].nunique() > 1
+    pd.testing.assert_frame_equal(found[["ours", "std", "n_seeds"]], expected.loc[order])
+    pd.testing.assert_series_equal(found["knn1"], groups["knn1"].mean().loc[order])
     assert list(found.columns) == [*TAIL, "knn1"]
     for (method, depth), row in found.iterrows():
         number = PRINTED.get((method, depth), math.nan)
         np.testing.assert_equal([row["published"], row["difference"]], [number, row["ours"] - number])
 
 
-@pytest.mark.parametrize(("preset", "dataset", "published"), [
-    ("smoke", "ucla", 60.0), ("paper", "ucla (subset)", 60.0), ("paper", "synthetic", math.nan),
+@pytest.mark.parametrize("columns", [(), ("weight",), ("depth",)])
+def test_two_recipes_never_share_a_row(columns):
+    """Whose columns are alike where those that differ are of one row alone."""
+    unlike = table({"method": "plain"}, {"method": "heavy", "weight": (1.0, 2.0)}, columns=columns)
+    values = {("plain", 1.0): 10.0, ("heavy", 1.0): 50.0, ("heavy", 2.0): 90.0}
+    found = numbers(unlike, lambda cell: written(cell, values[cell.recipe.method, cell.recipe.weight] + cell.seed),
+                    "ucla", seeds="0,1")
+    assert found[["method", "weight", "ours", "n_seeds"]].values.tolist() == [
+        ["plain", 1.0, 10.5, 2], ["heavy", 1.0, 50.5, 2], ["heavy", 2.0, 90.5, 2]]
+    if not columns:
+        assert list(found.columns)[:2] == ["method", "weight"]
+
+
+def test_cells_of_other_keys_are_passed_over_and_what_is_not_finished_has_no_row():
+    earlier = dataclasses.replace(TOY, version=2)
+    others = [cell for study in (earlier, dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(
+        digest="other"))) for cell in dataclasses.replace(SWEEP, study=study).cells("ucla")]
+    pairs = SWEEP.asked_cells("ucla")
+    by_key = {cell.key: row for cell, row in pairs}
+    stored_rows = frame(*map(written, others), written(pairs[2][0], 7.0))
+    found = SWEEP.numbers(by_key, stored_rows)
+    assert found[["method", "depth", "ours", "n_seeds"]].values.tolist() == [["heavy", 1, 7.0, 1]]
+    none = SWEEP.numbers(by_key, stored_rows.iloc[:-1])
+    assert none.empty and list(none.columns) == ["method", "depth", *TAIL, "linear", "knn1"]
+
+
+@pytest.mark.parametrize(("preset", "dataset", "label", "published"), [
+    ("smoke", "ucla", "ucla", 60.0), ("paper", "ucla", "ucla (subset)", 60.0),
+    ("paper", "synthetic", "synthetic", math.nan),
 ])
-def test_nothing_is_subtracted_where_preset_or_data_are_other_than_the_papers(preset, dataset, published):
-    found = laid_out(SWEEP, stored("plain", 50.0, preset=preset, dataset=dataset))
+def test_nothing_is_subtracted_where_preset_or_data_are_other_than_the_papers(preset, dataset, label, published):
+    found = numbers(SWEEP, lambda cell: written(cell) | {"dataset": label}, dataset, preset=preset, method="plain",
+                    depth=1)
     np.testing.assert_equal(found[["ours", "published", "difference"]].to_numpy(), [[50.0, published, math.nan]])
-    assert found["dataset"].item() == dataset and "departures" not in found
+    assert found["dataset"].item() == label and "departures" not in found
 
 
 def test_nothing_is_subtracted_from_a_row_that_departs():
-    found = laid_out(SWEEP, stored("plain", 50.0), stored("plain", 55.0, batch=4), stored("heavy", 52.0, depth=5))
-    assert found["departures"].tolist() == [{}, {"batch": 4}, {}]
-    np.testing.assert_equal(found["published"].tolist(), [60.0, 60.0, math.nan])
-    np.testing.assert_equal(found["difference"].tolist(), [-10.0, math.nan, math.nan])
-    assert list(found.columns)[:4] == ["method", "depth", "departures", "ours"]
+    found = numbers(SWEEP, lambda cell: written(cell, 50.0 + cell.recipe.batch), "ucla", method="plain", batch="8,4")
+    assert list(found.columns)[:5] == ["method", "depth", "batch", "departures", "ours"]
+    assert found["departures"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
+    np.testing.assert_equal(found["published"].tolist(), [60.0, 60.0, math.nan, math.nan])
+    np.testing.assert_equal(found["difference"].tolist(), [-2.0, math.nan, math.nan, math.nan])
 
 
-def test_a_measure_that_a_seed_lacks_has_no_mean():
+def test_a_measure_that_a_seed_lacks_has_no_mean_and_one_that_is_missing_is_not_another():
     """Its mean would be one of other seeds than the accuracy beside it."""
-    rows = [stored("plain", 50.0, seed=seed, measures={"knn1": 20.0 + seed} if seed else {}) for seed in range(3)]
-    rows += [stored("heavy", 60.0, seed=seed, measures={"knn1": 20.0 + seed}) for seed in range(3)]
-    found = laid_out(SWEEP, *rows)
+    def measured(cell):
+        lacks = cell.recipe.method == "plain" and cell.seed == 0
+        return written(cell, 50.0, **({} if lacks else {"knn1": 20.0 + cell.seed}))
+
+    found = numbers(METHODS, measured, "ucla", seeds="0-2")
     assert math.isnan(found["knn1"][0]) and found["knn1"][1] == 21.0
-    assert "knn1" not in laid_out(SWEEP, stored("plain"))
-
-
-def test_seeds_of_a_row_are_of_one_version_and_those_of_earlier_ones_are_rows_of_their_own():
-    rows = [stored("plain", 10.0 * version + seed, seed=seed, version=version,
-                   finished=f"2026-0{9 - version}-01T00:00:00+00:00")  # the earliest version finished last
-            for version, seeds in ((1, 3), (2, 2), (3, 1)) for seed in range(seeds)]
-    found = laid_out(SWEEP, *rows, stored("heavy", 1.0, version=1), stored("plain", 5.0, version=1, batch=4))
-    ours = {(method, str(away)): (mean, count) for method, away, mean, count in
-            found[["method", "departures", "ours", "n_seeds"]].itertuples(index=False)}
-    assert ours == {
-        ("plain", "{}"): (30.0, 1), ("plain", "{'version': 2}"): (20.5, 2), ("plain", "{'version': 1}"): (11.0, 3),
-        ("plain", "{'batch': 4}"): (5.0, 1), ("heavy", "{}"): (1.0, 1),  # of which there is no newer one
-    }
-    assert found["difference"].notna().tolist() == [not away for away in found["departures"]]
-
-
-@pytest.mark.parametrize(("change", "named"), [
-    ({"digest": "another"}, "digest"), ({"recipe": {"power": 9}}, "power"),
-    ({"recipe": {"power": 9, "batch": 3}}, "batch, power"),
-])
-def test_seeds_of_other_recipes_or_data_are_not_averaged(change, named):
-    rows = [stored("heavy", seed=seed) for seed in range(3)]
-    odd = json.loads(rows[2]["recipe"]) | change.get("recipe", {})
-    rows[2] |= change | {"recipe": json.dumps(odd)}
-    keys = ", ".join(row["key"] for row in rows)
-    message = rf"^on ucla, paper recipe, seeds 0, 1, 2 of heavy differ in {named} \(cells {keys}\); they cannot be"
-    with pytest.raises(ValueError, match=message):
-        laid_out(SWEEP, *rows, stored("plain"))
-    assert len(laid_out(SWEEP, rows[0], rows[2] | {"version": 2})) == 2  # versions are not averaged anyway
-
-
-def test_versions_that_are_not_the_same_everywhere_are_shown():
-    rows = [stored("plain", version=2), stored("heavy", measures={"evaluation": 1}), stored("heavy", seed=1)]
-    found = laid_out(SWEEP, *rows)
-    assert found[["version", "evaluation"]].values.tolist() == [["2", "2"], ["3", "1, 2"]]
-
-
-def test_a_field_that_came_later_and_the_precision_of_a_device_may_differ():
-    rows = [stored("both", 50.0 + seed, seed=seed) for seed in range(2)]
-    for seed, change in enumerate(({"precision": "bfloat16"}, {"precision": "float32", "noise": None})):
-        values = json.loads(rows[seed]["recipe"]) | change
-        rows[seed]["recipe"] = json.dumps({name: value for name, value in values.items() if value is not None})
-    assert laid_out(METHODS, *rows)["ours"].tolist() == [50.5]
+    assert "knn1" not in numbers(METHODS, written, "ucla")
+    lacking = numbers(dataclasses.replace(METHODS, measures=("absent", "knn1")), measured, "ucla", seeds=1)
+    assert lacking["ours"].isna().all() and lacking["knn1"].tolist() == [21.0, 21.0]
 
 
 def test_what_only_one_table_does_is_its_own():
@@ -422,7 +378,7 @@ def test_what_only_one_table_does_is_its_own():
 
     halves = table({"method": ("plain",)}, columns=("method", "half"), arrange=by_half, measures=("linear",),
                    printed=lambda row: {"a": 20.0, "b": 30.0}[row.half])
-    found = laid_out(halves, stored("plain", 50.0), stored("plain", 70.0, seed=1))
+    found = numbers(halves, lambda cell: written(cell, 50.0 + 20 * cell.seed), "ucla", seeds="0,1")
     assert list(found.columns) == ["method", "half", *TAIL, "linear"]
     assert found[["half", "ours", "published", "linear"]].values.tolist() == [["a", 30.0, 20.0, 60.0],
                                                                                ["b", 31.0, 30.0, 60.0]]
@@ -437,12 +393,9 @@ def test_a_value_that_is_none_is_shown_as_it_is_typed():
     study = dataclasses.replace(TOY, recipe=Cropped, presets={
         "paper": lambda dataset, method, **changes: Cropped(dataset=dataset, method=method).replace(**changes)})
     crops = table({"method": "plain", "crop": (20, None)}, study=study)
-    assert [recipe.crop for recipe in crops.recipes("ucla", "paper", crop="none,7")] == [None, 7]
-    rows = [stored(linear=linear, crop=crop, recipe=Cropped(crop=crop).to_dict())
-            for linear, crop in ((1.0, None), (2.0, 20), (3.0, 7))]
-    found = crops.laid_out(crops.select(study.tidy(frame(*rows))))
-    assert list(zip(found["crop"], found["ours"], strict=True)) == [(7, 3.0), (20, 2.0), ("none", 1.0)]
-    assert found["crop"].map(str).tolist() == ["7", "20", "none"]
+    assert [recipe.crop for recipe in recipes(crops, "ucla", "paper", crop="none,7")] == [None, 7]
+    found = numbers(crops, written, "ucla", crop="none,20,7")
+    assert found["crop"].tolist() == ["none", 20, 7]
 
 
 def described(of, *choices, **fields):
@@ -450,7 +403,7 @@ def described(of, *choices, **fields):
     return {name: (value, source) for name, value, source in of.described(*choices, **fields)}
 
 
-FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": AS_PRESET})
+FIXED = table({"method": "plain", "depth": 3}, {"method": "both", "weight": 2.0, "depth": FROM_PRESET})
 
 
 def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_come_from():
@@ -534,7 +487,7 @@ def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declare
     run_table("made_up", "ucla", seeds="0", **OPTIONS)
     targets = table({"method": ("plain", "heavy")}, columns=("method", "target"), arrange=by_target,
                     printed=lambda row: 20.0 if row.target == "video" else math.nan)
-    told = [targets.outcome(cell, Store(declared)) for cell in SWEEP.cells("ucla", depth="1")]
+    told = [targets.outcome(cell, row, Store(declared)) for cell, row in SWEEP.asked_cells("ucla", depth="1")]
     assert told == ["finished", "video 0.1 (printed 20), audio 1.1"]
 
 

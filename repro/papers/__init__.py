@@ -2,28 +2,29 @@
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
-that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `CLAIMS` and
-`DISCREPANCIES`. The command line and notebooks hand these to `repro.report`, which knows no paper.
+that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `RULES`, what judges
+sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables
+with names of their rows. The command line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
 import importlib
 import importlib.util
-import itertools
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from repro.recipe import choose
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from repro.report.evidence import Evidence
+    from repro.report.claims import Rule
     from repro.report.logs import Log
     from repro.report.redraw import Drawing
-    from repro.report.verdicts import Claim, Discrepancy
     from repro.run.store import Store
     from repro.table import Table
 
@@ -41,6 +42,22 @@ def offered(name: str, module: str = "") -> dict[str, Any]:
 def lines() -> dict[str, str]:
     """A line for every table, by name."""
     return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
+
+
+@functools.cache
+def saved() -> dict[str, dict[str, Any]]:
+    """The entries of `experiments.yaml` of all papers, by name; see `repro.experiments`.
+
+    Raises:
+        ValueError: if two have one name, or one has that of a table.
+    """
+    entries: dict[str, dict[str, Any]] = {}
+    for path in sorted(Path(__file__).parent.glob("*/experiments.yaml")):
+        for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+            if name in entries or name in lines():
+                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
+            entries[name] = entry
+    return entries
 
 
 def titles() -> dict[str, list[str]]:
@@ -84,83 +101,71 @@ def drawings() -> "dict[str, Drawing]":
     return _joined("figure", offered("FIGURES", "figures"))
 
 
+def further() -> "dict[str, dict[str, Callable[..., list[Path]]]]":
+    """What draws from several experiments or logs, by paper and name."""
+    return offered("FURTHER", "figures")
+
+
 def logs() -> "dict[str, Log]":
     """What figures need beside results, by name; raises ValueError if two have one."""
     return _joined("log", offered("LOGS", "logs"))
 
 
-def claims() -> "list[Claim]":
-    """The checkable sentences of all papers."""
-    return [*itertools.chain(*offered("CLAIMS", "claims").values())]
+def listed(name: str) -> "DataFrame":
+    """The rows of that list of every paper that has one, "claims" or "discrepancies", with its title as `paper`."""
+    import pandas as pd
+
+    from repro.report.claims import read_list
+
+    lists = []
+    for paper, title in offered("TITLE").items():
+        path = Path(__file__).parent / paper / f"{name}.csv"
+        if path.exists():
+            lists.append(read_list(path).assign(paper=title))
+    return pd.concat(lists, ignore_index=True)
 
 
-def discrepancies() -> "list[Discrepancy]":
-    """Where papers disagree with themselves or with their released code."""
-    return [*itertools.chain(*offered("DISCREPANCIES", "claims").values())]
+def rules() -> "dict[str, Rule]":
+    """What judges claims, by name: the rules that papers share, and their own; raises ValueError if two have one."""
+    from repro.report.claims import RULES
 
-
-def evidence(dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all") -> "Evidence":
-    """What verdicts rest on: finished cells, and the logs in figures/.
-
-    Args:
-        dataset, preset, seeds: which cells, as for `repro.report.logs.stored`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do; or seeds cannot be averaged.
-            Damaged logs are found when they are read.
-    """
-    from repro.data import manifest
-    from repro.report.evidence import Evidence
-    from repro.report.logs import stored
-    from repro.table import require_one_recipe, standing
-
-    cells = standing(tables().values(), stored(dataset, preset=preset, seeds=seeds))
-    for table in tables().values():
-        require_one_recipe(cells[table.name], table.study)
-    return Evidence(cells, manifest.project_root() / "figures", logs())
+    return _joined("rule", {"repro.report": RULES, **offered("RULES", "claims")})
 
 
 def judged(
-    dataset: str = "all", *, preset: str = "auto", seeds: str | int = "all", paper: str = "all", verdict: str = "all",
-    level: str = "all",
-) -> "tuple[DataFrame, DataFrame]":
-    """The claims with their verdicts and the discrepancies with what we measured, as `repro.report.claims` has them.
+    paper: str = "all", *, verdict: str = "all", level: str = "all"
+) -> "tuple[DataFrame, DataFrame, DataFrame]":
+    """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
 
     Args:
-        dataset, preset, seeds: which finished cells count, as for `evidence`, errors too.
-        paper: of both, "all" or a title such as "CM-ACC".
+        paper: "all" or a title such as "CM-ACC".
         verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
+
+    Returns:
+        Claims and numbers as `repro.report.claims.judge` has them, discrepancies as its `measured_discrepancies`.
 
     Raises:
         ValueError: if there is no such paper, naming those that there are.
     """
+    from repro.papers.sources import reader
     from repro.report.claims import chosen, judge, measured_discrepancies
 
     choose("paper", paper, ("all", *titles()))
-    known = evidence(dataset, preset=preset, seeds=seeds)
-    tables = judge(claims(), known), measured_discrepancies(discrepancies(), known)
-    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")] for table in tables)
-    return chosen(sentences, verdict=verdict, level=level), contradictions
+    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
+                                 for table in map(listed, ("claims", "discrepancies")))
+    read, by_name = reader(), rules()
+    claims, numbers = judge(sentences, read, by_name)
+    claims = chosen(claims, verdict=verdict, level=level)
+    numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
+    return claims, numbers, measured_discrepancies(contradictions, read, by_name)
 
 
 def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:
     """Write the logs that figures need of stored cells, as far as a store has them; see `repro.report.logs.export`."""
+    from repro.experiments import cells_by_table
     from repro.report.logs import export
-    from repro.table import standing
 
-    return export(logs(), standing(tables().values(), cells), store, folder)
-
-
-def redraw(cells: "DataFrame", folder: Path) -> list[Path]:
-    """Draw every figure from stored cells and the logs in a folder; see `repro.report.redraw.redraw`."""
-    from repro.report import redraw as drawing
-    from repro.table import standing
-
-    standing_cells = standing(tables().values(), cells)
-    written = drawing.redraw(tables(), standing_cells, drawings(), logs(), folder)
-    for draw in itertools.chain(*offered("FURTHER", "figures").values()):
-        written += draw(standing_cells, folder)
-    return written
+    return export(logs(), cells_by_table(cells), store, folder)
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

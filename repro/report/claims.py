@@ -1,33 +1,524 @@
-"""The judged sentences of the papers and what we measured where they contradict themselves: as rows and as text."""
+"""Sentences of the papers as data, and the one evaluator that judges them.
 
+A row of a paper's `claims.csv` is a sentence and how it is held against numbers:
+
+    id, place, says   where the sentence stands, and the sentence in our words
+    experiment        whose results count, several between spaces; "printed/NAME" for a printed table; empty where a
+                      closed form decides
+    measure           column of these results, several between commas; "ours" is the main one of an experiment
+    first, second     which rows are compared: "method=xmoco; characters=1|3|5". A field that `second` does not name is
+                      as in the first row; "*" is every other value. A `second` that is a number is compared with
+                      itself, and "measure=NAME" compares two columns of a row
+    rule, margin      one of `RULES` or of the paper's own rules, and the number it takes
+
+A row of `discrepancies.csv`, where a paper disagrees with itself or its code, has the same columns for what we measured
+about it, and no verdict.
+"""
+
+import itertools
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
+from scipy import stats
 
 from repro.recipe import choose
-from repro.report.evidence import Evidence
-from repro.report.verdicts import LEVELS, NOT_MEASURED, VERDICTS, Claim, Discrepancy
+from repro.report import statistics
+from repro.report.statistics import Estimate, holm
+from repro.report.verdicts import (
+    CANNOT,
+    CONSISTENT,
+    CONTRADICTS,
+    FAILS,
+    HOLDS,
+    LEVELS,
+    NOT_MEASURED,
+    NOT_RUN,
+    PAPER,
+    PRINTED,
+    UNDECIDED,
+    VERDICTS,
+)
 from repro.run import device as devices
 
-SENTENCES = ["claim", "predicate", "the paper", "but"]  # columns of a notebook's tables that need some width
+ERROR = 0.05  # probability of a wrong verdict that is accepted
+ANY, OR = "*", "|"
+UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is a network that is not trained
+COMPARED = ["experiment", "measure", "first", "second", "rule", "margin"]  # columns of both lists
+SAME = 0.05  # points, within which numbers of one digit are equal
+SHOWN, LISTED = 3, 8  # comparisons, and numbers without error, that a line of evidence lists
+
+
+class Results(NamedTuple):
+    """What a claim is held against.
+
+    Attributes:
+        rows: one for each recipe and seed, or of a printed table.
+        apart: columns that tell recipes apart, see `independent`; of a printed table none: a claim names them.
+        level: how far the rows carry, one of `verdicts.LEVELS`.
+    """
+
+    rows: DataFrame
+    apart: list[str]
+    level: str
+
+
+class Claim(NamedTuple):
+    """How a sentence is held against numbers; see the head of this module."""
+
+    experiment: str
+    measure: str
+    first: str
+    second: str
+    rule: str
+    margin: float
+
+
+Fields = Mapping[str, Any]  # of a recipe, or a row of a printed table
+Numbers = Mapping[str, Estimate]  # by what is compared; value and error NaN where a side is missing
+Judged = tuple[str | bool, Numbers]  # a verdict, or whether the sentence follows, and what it rests on
+Rule = Callable[[Claim, Results], Judged]
+Read = Callable[[str], Results]  # of an experiment; no rows where nothing of it is finished
+
+
+def exact(value: float) -> Estimate:
+    """A number without error: printed, or of a closed form."""
+    return Estimate(float(value), math.nan, math.nan, ())
+
+
+MISSING = Estimate(math.nan, math.nan, math.nan, ())
+
+
+# Which rows a claim compares
+
+
+def parsed(text: str) -> dict[str, list[str]]:
+    """The fields of `first` or `second`, each with its values: "method=xmoco; characters=1|3".
+
+    Raises:
+        ValueError: if a part has no "=".
+    """
+    terms = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        field, equals, values = part.partition("=")
+        if not equals:
+            raise ValueError(f"{part!r} in {text!r} is no FIELD=VALUE; write that")
+        terms[field.strip()] = [value.strip() for value in values.split(OR)]
+    return terms
+
+
+def _matches(value: object, texts: list[str], field: str) -> bool:
+    """Whether a value of a row is one of these texts; "*" is all but networks that are not trained."""
+    if texts == [ANY]:
+        return not (field in UNTRAINED and value == "random")
+    if isinstance(value, bool | str):
+        return str(value) in texts
+    return any(math.isclose(float(value), float(text)) for text in texts)
+
+
+def independent(rows: DataFrame, columns: list[str]) -> list[str]:
+    """The columns that tell more rows apart than those before them do: not the ones that follow from these."""
+    kept: list[str] = []
+    count = 1
+    for column in columns:
+        groups = rows.groupby([*kept, column], dropna=False, sort=False).ngroups
+        if groups > count:
+            kept.append(column)
+            count = groups
+    return kept
+
+
+def pairs(claim: Claim, results: Results) -> list[tuple[Fields, Fields]]:
+    """The recipes that a claim compares, each by the columns that tell recipes apart.
+
+    Raises:
+        ValueError: if the results lack a field that the claim names.
+    """
+    first, second = parsed(claim.first), parsed(claim.second)
+    second.pop("measure", None)
+    named = list(dict.fromkeys([*first, *second]))
+    if lacking := [field for field in named if field not in results.rows]:
+        raise ValueError(f"{claim.experiment} has no {', '.join(lacking)}; its columns are "
+                         f"{', '.join(results.rows.columns)}")
+    columns = list(dict.fromkeys([*results.apart, *named]))
+    known, found = results.rows[columns].drop_duplicates().to_dict("records"), []
+    for one in known:
+        if not all(_matches(one[field], texts, field) for field, texts in first.items()):
+            continue
+        for other in known:
+            fits = all(_matches(other[column], second[column], column) if column in second
+                       else _same(one[column], other[column]) for column in columns)
+            if fits and (not second or any(one[column] != other[column] for column in second)):
+                found.append((one, other))
+    return found
+
+
+def _same(value: object, other: object) -> bool:
+    """Whether two values agree; a column that only one of two experiments has tells nothing."""
+    return bool(value == other or pd.isna(value) or pd.isna(other))
+
+
+def _label(row: Fields, columns: list[str]) -> str:
+    """What a row is called: texts speak for themselves, numbers need their field."""
+    return ", ".join(row[column] if isinstance(row[column], str) else f"{column} {row[column]:g}"
+                     for column in columns if pd.notna(row[column]))
+
+
+def _names(found: list[tuple[Fields, Fields]]) -> list[str]:
+    """What each comparison is called: what differs between its sides, then what differs between comparisons."""
+    columns = [*found[0][0]] if found else []
+    varied = [column for column in columns if len({str(one[column]) for one, _ in found}) > 1]
+    names = []
+    for one, other in found:
+        unlike = [column for column in columns if not _same(one[column], other[column])]
+        shared = [column for column in varied if column not in unlike]
+        over = f"{_label(one, unlike)} over {_label(other, unlike)}" if unlike else ""
+        names.append(", ".join(filter(None, [over, _label(one, shared)])))
+    return names
+
+
+def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
+    """A measure by recipe and seed, as `statistics` takes it, and the kind of each recipe, with which it is pooled.
+
+    Recipes are called as `key_of` has it. They are pooled within one target, and untrained networks among themselves.
+    """
+    recipes = [key_of(row, results) for row in results.rows.to_dict("records")]
+    rows = results.rows.assign(recipe=recipes)
+    table = rows.pivot_table(measure, "recipe", "seed", sort=False)
+    first = rows.drop_duplicates("recipe").set_index("recipe").loc[table.index]
+    untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
+    target = first["target"] if "target" in first else Series("", first.index)
+    return table, target + untrained.map({True: " untrained", False: " trained"})
+
+
+def key_of(row: Fields, results: Results) -> str:
+    """What `runs_of` calls the recipe of a row: the values that tell it apart."""
+    return ", ".join(str(row[column]) for column in results.apart) or "all"
+
+
+# Rules that several papers use
+
+
+def compared(claim: Claim, results: Results, *, paired: bool = False) -> dict[str, Estimate]:
+    """The first rows minus the second ones, or minus the number that `second` is, for every measure.
+
+    Errors are those of `statistics.contrast`, or of `paired_contrast` there if `paired`; printed numbers have none. A
+    value that the claim names and the results lack is a comparison with a missing side.
+
+    Raises:
+        ValueError: as `pairs`; or if rows of a printed table are missing or not told apart.
+    """
+    number = _number(claim.second)
+    found = pairs(claim if number is None else claim._replace(second=""), results)
+    numbers = dict.fromkeys(_lacking(claim, found), MISSING)
+    for measure in measures_of(claim):
+        if results.level == PRINTED:
+            differences = _printed_differences(claim, results, measure, found)
+        else:
+            differences = _differences(results, measure, found, number, paired)
+        for name, difference in zip(_names(found), differences, strict=True):
+            if results.level != PRINTED or not math.isnan(difference.value):  # what is not printed is left out
+                parts = [name, measure if len(measures_of(claim)) > 1 else ""]
+                numbers[", ".join(filter(None, parts)) or measure] = difference
+    return numbers
+
+
+def measures_of(claim: Claim) -> list[str]:
+    """The columns that a claim is about."""
+    return [name.strip() for name in claim.measure.split(",")]
+
+
+def _number(text: str) -> float | None:
+    """A text as a number, None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _differences(
+    results: Results, measure: str, found: list[tuple[Fields, Fields]], number: float | None, paired: bool
+) -> list[Estimate]:
+    """Our first rows minus the second ones, or minus a number."""
+    (runs, kinds), differences = runs_of(results, measure), []
+    for one, other in found:
+        sides, kind = [key_of(row, results) for row in (one, other)], kinds.get(key_of(one, results))
+        if not set(sides) <= set(runs.index):
+            differences.append(MISSING)
+        elif number is not None:
+            differences.append(statistics.from_number(runs, sides[0], number, kinds))
+        elif paired:
+            differences.append(statistics.paired_contrast(runs[kinds == kind], *sides))
+        else:
+            differences.append(statistics.contrast(runs, *sides, kinds))
+    return differences
+
+
+def _printed_differences(
+    claim: Claim, results: Results, measure: str, found: list[tuple[Fields, Fields]]
+) -> list[Estimate]:
+    """Printed first rows minus the second ones; NaN where one is not printed."""
+    if not found:
+        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
+    other_measure, rows = parsed(claim.second).get("measure", [measure])[0], results.rows.to_dict("records")
+    differences = []
+    for sides in found:
+        values = []
+        for side, column in zip(sides, (measure, other_measure), strict=True):
+            known = [row[column] for row in rows if side.items() <= row.items()]
+            if len(known) != 1:
+                raise ValueError(f"{len(known)} printed rows have {side}; name what tells them apart")
+            values += known
+        differences.append(exact(values[0] - values[1]))
+    return differences
+
+
+def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
+    """Values named in a claim of which no row is compared."""
+    missing = []
+    for side, text in enumerate((claim.first, claim.second)):
+        for field, texts in ({} if _number(text) is not None else parsed(text)).items():
+            for value in texts:
+                named = value != ANY and field != "measure"
+                if named and not any(_matches(pair[side][field], [value], field) for pair in found):
+                    missing.append(f"{field}={value}")
+    return list(dict.fromkeys(missing))
+
+
+def above(numbers: Numbers, margin: float = 0.0, *, alternative: str = "greater") -> str | bool:
+    """Whether all differences exceed the margin, or with "less" fall short of it.
+
+    Holds if each does at the accepted error: then their conjunction does too. Fails if the contrary of one is shown,
+    corrected for their number by Holm. What is missing, or of unknown error, leaves it undecided unless another one
+    fails. Numbers without any error are compared as they are.
+    """
+    sign = 1 if alternative == "greater" else -1
+    if all(math.isnan(number.df) for number in numbers.values() if not math.isnan(number.value)):
+        return all(sign * (number.value - margin) > 0 for number in numbers.values())
+    opposite = "less" if alternative == "greater" else "greater"
+    if (holm([number.p(opposite, margin) for number in numbers.values()]) < ERROR).any():
+        return FAILS
+    shown = all(number.p(alternative, margin) < ERROR for number in numbers.values())
+    return HOLDS if shown else UNDECIDED
+
+
+def below(numbers: Numbers, margin: float = 0.0) -> str | bool:
+    """Whether all differences fall short of the margin; as `above`."""
+    return above(numbers, margin, alternative="less")
+
+
+def within(numbers: Numbers, margin: float) -> str | bool:
+    """Whether all differences lie within the margin on either side, by two one-sided tests each; as `above`."""
+    sides = [above(numbers, -margin), below(numbers, margin)]
+    if isinstance(sides[0], bool):
+        return all(sides)
+    return FAILS if FAILS in sides else HOLDS if sides == [HOLDS, HOLDS] else UNDECIDED
+
+
+def different(numbers: Numbers, margin: float = 0.0) -> str:
+    """Whether all differences are other than the margin, by a two-sided test each; being equal is never shown."""
+    return HOLDS if all(number.p(bound=margin) < ERROR for number in numbers.values()) else UNDECIDED
+
+
+def equals(numbers: Numbers, margin: float) -> bool:
+    """Whether all printed differences are the margin, to its one digit."""
+    return all(abs(number.value - margin) < SAME for number in numbers.values())
+
+
+def rises(claim: Claim, results: Results) -> Judged:
+    """Whether each value of the field that `first` sweeps gives more than the one before it, or measure if none."""
+    fixed, numbers = parsed(claim.first), {}
+    swept = next((field for field, values in fixed.items() if len(values) > 1), None)
+    for low, high in itertools.pairwise(fixed.pop(swept) if swept else measures_of(claim)):
+        first = "; ".join(f"{field}={values[0]}" for field, values in fixed.items())
+        if swept:
+            numbers |= compared(claim._replace(first=f"{first}; {swept}={high}", second=f"{swept}={low}"), results)
+        else:
+            step = compared(claim._replace(measure=high, second=f"measure={low}"), results)
+            numbers |= {f"{name}, {high} over {low}": number for name, number in step.items()}
+    return above(numbers, claim.margin), numbers
+
+
+def agrees(claim: Claim, results: Results) -> Judged:
+    """Whether printed numbers are ones that a further run of ours could give.
+
+    Fails if one is refuted (`statistics.entries`, corrected by Holm). Holds if none is, all have runs, no prediction
+    interval reaches further than the margin, and the column agrees better than a shuffled one does at the accepted
+    error. Only the paper's recipe on real data has a say.
+
+    Beside the entries stands what says little, see `statistics.agreement`: rows that scatter are left out, then, for
+    distance and correlation, those that are refuted.
+    """
+    if results.level != PAPER:
+        return NOT_RUN, {}
+    found = pairs(claim, results)
+    called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
+    runs, kinds = runs_of(results, claim.measure)
+    known, counts = [key for key in called if key in runs.index], runs.count(axis=1)
+    published = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
+    table = statistics.entries(runs.loc[known], published, kinds[known])
+    entries = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
+               for key, row in zip(table.index, table.itertuples(), strict=True)}
+    entries |= dict.fromkeys(_lacking(claim, found), MISSING)
+
+    judged = table.drop(index=table.index.intersection(statistics.scattered(runs)))
+    deviation = statistics.pooled(runs.loc[judged.index]).value
+    every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
+    kept = judged[~(judged["p_holm"] < ERROR)]
+    others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+    beside = {
+        f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
+        "share of shuffled columns with as many": every.shuffled_near,
+        f"root mean square of {others.rows} that are not refuted": others.rms,
+        "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
+        "correlation": others.r, "share of shuffled columns as near": others.shuffled_rms,
+    }
+    numbers = entries | {name: exact(value) for name, value in beside.items()}
+    if (table["p_holm"] < ERROR).any():
+        return FAILS, numbers
+    narrow = all(entry.reach() <= claim.margin for entry in entries.values())  # of missing ones the reach is NaN
+    return HOLDS if narrow and others.shuffled_rms < ERROR else UNDECIDED, numbers
+
+
+def steadier(claim: Claim, results: Results) -> Judged:
+    """Whether the first row scatters less between seeds than each second one: F test of their variances."""
+    (runs, _), numbers, p = runs_of(results, claim.measure), {}, []
+    found = pairs(claim, results)
+    for name, (one, other) in zip(_names(found), found, strict=True):
+        values = [runs.loc[key_of(row, results)].dropna() for row in (one, other)]
+        ratio = values[0].var() / values[1].var()
+        numbers[f"variance of {name}"] = exact(ratio)
+        p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))
+    if (holm([1 - value for value in p]) < ERROR).any():
+        return FAILS, numbers
+    return HOLDS if all(value < ERROR for value in p) else UNDECIDED, numbers
+
+
+def comparison(judge: Callable[[Numbers, float], str | bool], *, paired: bool = False) -> Rule:
+    """A rule that compares the rows a claim names and judges the differences by its margin."""
+
+    def rule(claim: Claim, results: Results) -> Judged:
+        numbers = compared(claim, results, paired=paired)
+        return judge(numbers, claim.margin), numbers
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "above": comparison(above), "below": comparison(below), "within": comparison(within),
+    "different": comparison(different), "equals": comparison(equals),
+    "paired above": comparison(above, paired=True), "paired below": comparison(below, paired=True),
+    "paired within": comparison(within, paired=True), "rises": rises, "agrees": agrees, "steadier": steadier,
+    "cannot be checked": lambda claim, results: (CANNOT, {}), "not run": lambda claim, results: (NOT_RUN, {}),
+}
+
+
+# The evaluator
+
+
+def held(claim: Claim, read: Read, rules: Mapping[str, Rule]) -> tuple[str, str, dict[str, Estimate]]:
+    """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
+
+    Raises:
+        ValueError: if there is no such rule, or as `pairs`.
+    """
+    rule, results = rules[choose("rule", claim.rule, rules)], read(claim.experiment)
+    if claim.experiment and results.rows.empty:
+        return CANNOT if claim.rule == CANNOT else NOT_RUN, "", {}
+    verdict, numbers = rule(claim, results)
+    if numbers and all(math.isnan(number.value) for number in numbers.values()):
+        verdict = NOT_RUN
+    if not isinstance(verdict, str):
+        verdict = HOLDS if verdict else FAILS
+    if results.level == PRINTED:
+        verdict = {HOLDS: CONSISTENT, FAILS: CONTRADICTS}.get(verdict, verdict)
+    return verdict, "" if verdict in (NOT_RUN, CANNOT) else results.level, dict(numbers)
+
+
+def read_list(path: Path) -> DataFrame:
+    """A paper's `claims.csv` or `discrepancies.csv`; texts but for the margin, which is 0 where nothing stands.
+
+    Raises:
+        ValueError: if a column is missing or a margin is no number, naming the file.
+    """
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    if lacking := [name for name in ("id", "place", *COMPARED) if name not in table]:
+        raise ValueError(f"{path} has no column {', '.join(lacking)}; add it")
+    try:
+        return table.assign(margin=pd.to_numeric(table["margin"].replace("", "0")))
+    except ValueError as error:
+        raise ValueError(f"{path}: a margin is no number ({error}); leave it empty if the rule takes none") from error
 
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
-def judge(claims: Sequence[Claim], evidence: Evidence) -> DataFrame:
-    """One row per claim.
+def judge(claims: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+    """The verdict on every claim.
+
+    Args:
+        claims: as of `read_list`, with the paper of each.
+        read: the results of an experiment.
+        rules: `RULES` and those of the papers, by name.
 
     Returns:
-        id, paper, place, claim (in our words), predicate, verdict, level, evidence, identity (whether by algebra
-        alone), figures (names of files in figures/).
+        The claims, with claim (in our words), verdict, level and evidence (its numbers in one line); and the numbers, a
+        row for each comparison: id, compared, value, error, p (two-sided, of no difference), runs. Of a number without
+        error only the value is known.
     """
-    return DataFrame([
-        {"id": claim.id, "paper": claim.paper, "place": claim.place, "claim": claim.says, "predicate": claim.predicate,
-         **claim.check(evidence)._asdict(), "identity": claim.identity, "figures": evidence.figures(claim.figures)}
-        for claim in claims
-    ])
+    return _with_evidence(claims.rename(columns={"says": "claim"}), read, rules)
+
+
+@devices.threads(1)
+def measured_discrepancies(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> DataFrame:
+    """The discrepancies, as of `read_list`: id, paper, place, paper_says, others_say, here, and what we measured."""
+    judged, _ = _with_evidence(rows, read, rules)
+    measured = judged["evidence"].replace("", NOT_MEASURED)
+    return rows.drop(columns=COMPARED).assign(measured=measured)
+
+
+def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+    found, numbers = [], []
+    for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
+        try:
+            verdict, level, estimates = held(Claim(*claim), read, rules) if claim[4] else (NOT_RUN, "", {})
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
+        numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
+                     "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
+    judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
+    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "runs"])
+
+
+def in_words(numbers: Numbers) -> str:
+    """The numbers in one line; of many comparisons, or of many numbers without error, the lowest and the highest."""
+    known, parts = {name: number for name, number in numbers.items() if not math.isnan(number.value)}, []
+    for kind, most in (("comparisons", SHOWN), ("numbers", LISTED)):
+        names = [name for name, number in known.items() if bool(number.runs) == (kind == "comparisons")]
+        before = ""
+        if len(names) > most:
+            before = f"{len(names)} {kind}, the lowest and the highest: "
+            ordered = sorted(names, key=lambda name: known[name].value)
+            names = [ordered[0], ordered[-1]]
+        if names:
+            parts.append(before + "; ".join(_number_in_words(name, known[name]) for name in names))
+    missing = len(numbers) - len(known)
+    return "; ".join([*parts, *([f"not run: {missing}"] if missing and known else [])])
+
+
+def _number_in_words(name: str, number: Estimate) -> str:
+    if not number.runs:
+        return f"{name} {number.value:.4g}".lstrip()
+    error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
+    runs = " and ".join(map(str, number.runs))
+    return f"{name} {number.value:+.3g}, s.e. {error}, p {number.p():.2g} ({runs} runs)".lstrip()
+
+
+# For readers
 
 
 def chosen(table: DataFrame, *, verdict: str = "all", level: str = "all") -> DataFrame:
@@ -47,14 +538,6 @@ def chosen(table: DataFrame, *, verdict: str = "all", level: str = "all") -> Dat
     return table.reset_index(drop=True)
 
 
-@devices.threads(1)
-def measured_discrepancies(discrepancies: Sequence[Discrepancy], evidence: Evidence) -> DataFrame:
-    """One row per discrepancy: id, paper, place, paper_says, others_say, here (what we take), measured."""
-    return DataFrame([
-        vars(row) | {"measured": row.measure(evidence) or NOT_MEASURED} for row in discrepancies
-    ]).drop(columns="measure", errors="ignore")
-
-
 def counted(table: DataFrame) -> DataFrame:
     """How many claims of every paper have which verdict; papers downwards, verdicts across."""
     counts = pd.crosstab(table["paper"], table["verdict"])
@@ -64,35 +547,18 @@ def counted(table: DataFrame) -> DataFrame:
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
     """Both lists as text, one line each; broken at `width` and indented, where there is one."""
-    texts = [
-        f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} [{row.predicate}] "
-        f"{row.evidence}" for row in claims.itertuples()
-    ]
-    texts += [
-        f"{row.id:<5} {'discrepancy':<17} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: {row.others_say} "
-        f"[here: {row.here}] {row.measured}" for row in discrepancies.itertuples()
-    ]
+    texts = [f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
+             for row in claims.itertuples()]
+    texts += [f"{row.id:<5} {'discrepancy':<17} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: "
+              f"{row.others_say} [here: {row.here}] {row.measured}" for row in discrepancies.itertuples()]
     if width is None:
         return texts
     return [line for text in texts for line in textwrap.wrap(text, width, subsequent_indent=" " * 6)]
 
 
 def shown(table: DataFrame) -> Styler:
-    """The claims for a notebook."""
-    columns = ["id", "paper", "place", "claim", "predicate", "verdict", "level", "evidence", "figures"]
-    return _in_columns(table[columns].assign(figures=table["figures"].map(", ".join)))
-
-
-def shown_discrepancies(table: DataFrame) -> Styler:
-    """The discrepancies for a notebook, under headings that one reads from left to right."""
-    return _in_columns(table.rename(columns={"paper_says": "the paper", "others_say": "but"}))
-
-
-def _in_columns(table: DataFrame) -> Styler:
-    """A table of texts, which are no HTML."""
+    """Claims or discrepancies for a notebook: texts, which are no HTML, under headings in words."""
+    table = table.drop(columns=[*COMPARED[1:], "says"], errors="ignore")
+    table = table.rename(columns={"paper_says": "the paper", "others_say": "but"})
     style = table.style.hide(axis="index").format(escape="html")
-    style = style.set_properties(**{"text-align": "left", "vertical-align": "top"})
-    style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
-    style = style.set_properties(subset=table.columns.intersection(SENTENCES), **{"min-width": "12em"})
-    return style.set_table_styles([{"selector": "th", "props": "text-align: left"}])
-
+    return style.set_properties(**{"text-align": "left", "vertical-align": "top"})

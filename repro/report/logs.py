@@ -201,8 +201,11 @@ def together(parts: Iterable[DataFrame]) -> DataFrame:
 def of_finished(table: "Table", cells: Sequence[Cell], collect: Callable[[Store, DataFrame], DataFrame]) -> DataFrame:
     """What a log's `collect` makes of these cells of a table, those of them that are finished in REPRO_RUNS."""
     store = Store(manifest.runs_root())
-    rows = table.select(table.study.tidy(rows_of(cells, store)))
-    return collect(store, rows.assign(entry=labels(rows)))
+    rows = table.study.tidy(rows_of(cells, store))
+    of_rows = {name for row in table.rows for name in row}
+    away = {cell.key: {name: value for name, value in cell.changes.items() if name not in of_rows} for cell in cells}
+    departures = Series([away[key] for key in rows["key"]], rows.index, dtype=object)
+    return collect(store, rows.assign(entry=labels(rows), departures=departures, setting=[{}] * len(rows)))
 
 
 def files(name: str, store: Store, cells: DataFrame) -> list[tuple[dict[str, Any], Path]]:

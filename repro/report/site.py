@@ -78,6 +78,7 @@ def build(
     discrepancies: DataFrame,
     papers: Mapping[str, Collection[str]],
     named: Collection[str],
+    tables: Mapping[str, str],
 ) -> Path:
     """Write the site and return its first page. A report that is there already is replaced as a whole.
 
@@ -91,6 +92,7 @@ def build(
         discrepancies: where the papers disagree with themselves or their code, of `claims.measured_discrepancies`.
         papers: by title, the names of the tables of each.
         named: columns of tables that say what is trained, "random" where nothing is.
+        tables: by experiment, the name of its table.
 
     Raises:
         ValueError: if `output` holds anything but a report, or a file of figures or a notebook is damaged.
@@ -115,7 +117,7 @@ def build(
         light, dark = (HtmlFormatter(style=style).get_style_defs(".highlight") for style in ("default", "github-dark"))
         style = _templates().get_template("style.css").render(light=light, dark=dark)
         (site / "style.css").write_text(style, encoding="utf-8")
-        _page(site, "index.html", "index.html", **_overview(results, papers, named), documents=documents,
+        _page(site, "index.html", "index.html", **_overview(results, papers, named, tables), documents=documents,
               notebooks=[by_name[name] for name in sorted(by_name)], notebook_folder=str(notebooks), level=level_of,
               cells=sum(map(len, cells.values())), file=CELLS if (figures / CELLS).exists() else "",
               claims=claims, verdicts=VERDICTS, verdict_counts=counted(claims).to_dict("index") if len(claims) else {},
@@ -134,7 +136,7 @@ def build(
         for name, rows in (("claims", claims), ("discrepancies", discrepancies)):
             by_paper = {} if rows.empty else {paper: [*of_paper.itertuples()]
                                               for paper, of_paper in rows.groupby("paper", sort=False)}
-            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper)
+            _page(site, f"{name}.html", f"{name}.html", by_paper=by_paper, stems={result.stem for result in results})
         if output.exists():
             shutil.rmtree(output)
         site.replace(output)
@@ -223,13 +225,16 @@ def _document(path: Path, file: str) -> dict[str, Any]:
     return {"file": file, "title": title, "body": Markup(body.replace("</table>", "</table></div>"))}
 
 
-def _overview(results: list[Result], papers: Mapping[str, Collection[str]], named: Collection[str]) -> dict[str, Any]:
+def _overview(
+    results: list[Result], papers: Mapping[str, Collection[str]], named: Collection[str],
+    of_experiment: Mapping[str, str],
+) -> dict[str, Any]:
     """What the first page says of results: by paper the rows of tables, and the tables without any."""
     tables = [result for result in results if result.table is not None]
     rows = [(result, trust) for result in tables for trust in at_a_glance(result.table)]
     rows.sort(key=lambda row: rank(row[1]["level"]))
     known = [table for of_paper in papers.values() for table in of_paper]
-    table_of = {result.stem: belonging(result.stem, known) for result in tables}
+    table_of = {result.stem: of_experiment.get(result.stem) or belonging(result.stem, known) for result in tables}
     by_paper = {
         title: {"rows": [row for row in rows if table_of[row[0].stem] in names],
                 "missing": [name.replace("_", " ") for name in names if name not in table_of.values()]}

@@ -3,6 +3,7 @@
 And what several figures share: their heading, what may be compared in them, how ours and printed values are drawn.
 """
 
+import itertools
 import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -150,8 +151,14 @@ def heading(table: DataFrame, seeds: str = "") -> str:
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """The setting that rows share, then what departs in some row: ["td_queue=frozen_noise"], or nothing."""
-    return [*sorted({*table.get("setting", ())}), *sorted({*map(words, table.get("departures", ()))} - {""})]
+    """What all rows depart in, then what departs in some row besides: ["td_queue=frozen_noise"], or nothing."""
+    departures = [*table.get("departures", ())]
+    if not all(isinstance(row, dict) for row in departures):
+        return sorted({*map(words, departures)} - {""})
+    first, *others = departures or [{}]
+    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in others)}
+    further = {in_words({name: value for name, value in row.items() if name not in shared}) for row in departures}
+    return [*filter(None, [in_words(shared)]), *sorted(further - {""})]
 
 
 def words(departures: Any) -> str:
@@ -163,14 +170,11 @@ def origin(table: DataFrame, details: str = "") -> str:
     """Data set, preset and details, and what the first two forbid to conclude.
 
     Args:
-        table: with columns dataset and preset, of one value each, and version of the training where that is to be said;
-            of several a figure says which are where.
+        table: with columns dataset and preset, of one value each.
         details: to stand behind the data set and, unless that is clear, the preset.
     """
     dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
-    versions = [f"version {version}" for version in {*table.get("version", ())}]
-    version = versions[0] if len(versions) == 1 else ""
-    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", version, details))]
+    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
     first = ", ".join(parts)
     if len(first.partition("\n")[0]) > WIDEST:
         first = ",\n".join(parts)
@@ -277,6 +281,14 @@ def legend_below(figure: Figure, handles: list, columns: int) -> None:
     """Below everything, where it hides nothing."""
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:
+    """Looks with those of names that have none of their own: called as they are, told apart by colour and marker."""
+    unknown = [name for name in dict.fromkeys(names) if name not in looks]
+    colours, markers = itertools.cycle((ORANGE, SKY, INK)), itertools.cycle("XP*")
+    return dict(looks) | {name: Look(str(name), colour, marker)
+                          for name, colour, marker in zip(unknown, colours, markers, strict=False)}
 
 
 def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:

@@ -1,6 +1,7 @@
 """Finished cells as rows of one table, `figures/cells.csv`, from which every figure is redrawn without training."""
 
 import csv
+import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,15 +13,24 @@ from pandas import DataFrame
 from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.recipe import parse_number
-from repro.run.store import MEASURED, Cell, Store, check_parts, evaluation_of, parse_json
+from repro.run.store import MEASURED, Cell, Store, check_parts, evaluation_of, parse_json, warn_once
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
 
 
 def finished_cells(store: Store) -> DataFrame:
-    """One row per finished cell of the store; changes, recipe, metrics and cost as JSON."""
-    return DataFrame([_row(cell) for cell in store.finished()], columns=COLUMNS)
+    """One row per finished cell of the store; changes, recipe, metrics and cost as JSON.
+
+    One that is damaged is left out, and a line says so, once.
+    """
+    rows = []
+    for cell in store.finished():
+        try:
+            rows.append(_row(cell))
+        except ValueError as error:
+            warn_once(f"{store.folder(cell['key'])} is left out: {error}")
+    return DataFrame(rows, columns=COLUMNS)
 
 
 def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
@@ -30,19 +40,36 @@ def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
 
 
 def read_cells(path: Path) -> DataFrame:
-    """The exported cells of `path`, none if it does not exist; ValueError if it is damaged, naming the line."""
+    """The exported cells of `path`, none if it does not exist. A damaged row is left out, and a line says so, once.
+
+    Raises:
+        ValueError: if the file is no table of cells.
+    """
+    cells, damaged = examined_cells(path)
+    for problem in damaged:
+        warn_once(problem)
+    return cells
+
+
+def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
+    """The sound rows of an exported file of cells, and of each other one what is wrong; see `read_cells`."""
     if not path.exists():
-        return DataFrame(columns=COLUMNS)
+        return DataFrame(columns=COLUMNS), []
+    rows, damaged = [], []
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            lines = whole_lines(file)
-            _, header = next(lines)
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
             if header != COLUMNS:
                 raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
-            rows = [_checked(line, row) for line, row in lines]
-    except ValueError as error:
+            for row in reader:
+                try:
+                    rows.append(_checked(reader.line_num, row))
+                except ValueError as error:
+                    damaged.append(f"{path}: {error}; the row is left out: restore it from version control")
+    except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
-    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
+    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int}), damaged
 
 
 def everything(finished: DataFrame | None = None) -> DataFrame:
@@ -54,6 +81,16 @@ def exported() -> DataFrame:
     """The cells of figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
     cells = read_cells(manifest.project_root() / "figures" / "cells.csv")
     return cells if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv"), cells)
+
+
+@functools.cache
+def committed_fields() -> dict[str, set[tuple[int, frozenset[str]]]]:
+    """By study, the versions of the training with committed cells, and the fields that their recipes have."""
+    found: dict[str, set[tuple[int, frozenset[str]]]] = {}
+    cells = read_cells(manifest.shipped("figures") / "cells.csv")
+    for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
+        found.setdefault(study, set()).add((version, frozenset(json.loads(recipe))))
+    return found
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
@@ -69,8 +106,14 @@ def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:
 
 
 def export(finished: DataFrame, path: Path) -> DataFrame:
-    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows."""
-    cells = merged(read_cells(path), finished[finished["preset"] != "smoke"])
+    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows.
+
+    ValueError if rows of it are damaged: they would be lost.
+    """
+    before, damaged = examined_cells(path)
+    if damaged:
+        raise ValueError(damaged[0])
+    cells = merged(before, finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells
 
@@ -93,13 +136,13 @@ def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _checked(line: int, row: list[str]) -> list[str]:
-    """The values of a row; raises ValueError if what should be a number or JSON is something else."""
+    """The values of a row; raises ValueError if one is missing, or no number or JSON where it should be."""
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"line {line}: {len(row)} values, expected {len(COLUMNS)}")
     values = dict(zip(COLUMNS, row, strict=True))
     for name in ("seed", "version"):
         parse_number(f"line {line}: {name}", values[name])
     for name in ("changes", "recipe", "metrics", "cost"):
-        if (name, values[name]) == ("changes", "null"):  # of the first edition, which does not say
-            continue
         try:
             value = parse_json(values[name])
             parts: dict[str, Any] = {"metrics": dict.fromkeys(value, MEASURED), "cost": {"finished": str}}

@@ -4,20 +4,19 @@
                              progress.jsonl   losses along training
                              checkpoint.pt    everything needed to continue exactly
                              result.json      the cell is complete once this exists
-
-The first edition had a folder for each table in the place of `cells`, and a cell of two tables in both. These are read,
-and trained on, as they are.
 """
 
 import contextlib
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
 import math
 import os
 import reprlib
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,13 +30,9 @@ from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
     "key": str, "study": str, "recipe": dict, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
+    "changes": dict,
 }
-FIRST_EDITION = {  # whose cells name their table
-    **dict.fromkeys(("taxonomy", "encoder_collapse"), "skeletons"),
-    **dict.fromkeys(("image_methods", "temperature_grid", "positive_keys", "similarity_variance"), "images"),
-    **dict.fromkeys(("cross_modal", "ohem_vs_active", "dictionary_size", "mutual_information"), "clips"),
-    **dict.fromkeys(("transfer", "category_diversity"), "clips"),
-}
+UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 MEASURED = (int, float, str)
 LAST = 4096  # bytes at the end of a log that hold at least its last line
 
@@ -71,12 +66,11 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Hash of what the result depends on: recipe, seed, data, the pretrainer's version, and the study.
-
-        The first edition had three studies, whose recipes are unlike: the keys of these are without it.
+        """Hash of what the result depends on: recipe, seed, data, the training's version, and the study, but for those
+        of `UNNAMED_IN_KEYS`.
         """
-        study = [] if self.study in FIRST_EDITION.values() else [self.study]
-        content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version, *study])
+        study = [] if self.study in UNNAMED_IN_KEYS else [self.study]
+        content = json.dumps([self.recipe.canonical(self.version), self.seed, self.digest, self.version, *study])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @property
@@ -97,8 +91,7 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
-        own = {"recipe": self.recipe.to_dict(), "changes": self.changes}
-        return {name: getattr(self, name) for name in PARTS} | own
+        return {name: getattr(self, name) for name in PARTS} | {"recipe": self.recipe.to_dict()}
 
 
 class Run:
@@ -181,7 +174,7 @@ class Store:
 
     def require_usable(self) -> None:
         """As `require_writable`, unless there are finished cells: these may be read where nothing can be written."""
-        if not any(self.root.glob("*/*/result.json")):
+        if not any(self.root.glob("cells/*/result.json")):
             self.require_writable()
 
     def run(self, cell: Cell) -> Run:
@@ -189,26 +182,30 @@ class Store:
         return Run(self.folder(cell.key), cell)
 
     def folder(self, key: str) -> Path:
-        """Where a cell is: of several folders, as the first edition has them, that of the newest result counts.
-
-        Of equal ones one with a checkpoint, from which it can be measured again, then ours.
-        """
-        ours = self.root / "cells" / key
-        folders = sorted(self.root.glob(f"*/{key}"), key=ours.__ne__)
-        if len(folders) < 2:
-            return next(iter(folders), ours)
-
-        def rank(folder: Path) -> tuple[int, bool]:
-            result = folder / "result.json"
-            return evaluation_of(read_result(result)) if result.exists() else 0, (folder / "checkpoint.pt").exists()
-
-        return max(folders, key=rank)
+        """Where a cell is."""
+        return self.root / "cells" / key
 
     def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key; raises as `read_description`."""
-        folders = map(self.folder, sorted({path.parent.name for path in self.root.glob("*/*/result.json")}))
-        return [read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
-                for folder in folders]
+        """Description and result of every complete cell, ordered by key.
+
+        One that is damaged is left out, and a line says so, once.
+        """
+        cells = []
+        for folder in sorted(path.parent for path in self.root.glob("cells/*/result.json")):
+            try:
+                described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
+                cells.append(described | {"result": result})
+            except ValueError as error:
+                warn_once(f"{folder} is left out: {error}")
+        return cells
+
+
+@functools.cache
+def warn_once(problem: str) -> None:
+    """Print a line on standard error, the first time that it is to be printed."""
+    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+
+    tqdm.write(problem, file=sys.stderr)
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -245,21 +242,16 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """The content of a `recipe.json`, as `Cell.describe` gives it; `changes` is None where the first edition wrote it.
+    """The content of a `recipe.json`, as `Cell.describe` gives it.
 
     ValueError names the file if it is damaged, lacks one of the parts, or is of another cell than its folder.
     """
     def check(description: dict[str, Any]) -> None:
-        study = FIRST_EDITION.get(str(description.get("table")))
-        if "study" not in description and study:  # the first edition has `table` and `entry` in its place
-            description["study"] = study
-            for name in description.keys() - PARTS.keys():
-                del description[name]
-        check_parts(description, PARTS | ({"changes": dict} if "changes" in description else {}))
+        check_parts(description, PARTS)
         if description["key"] != path.parent.name:
             raise ValueError(f"key={description['key']!r} is not its folder's, {path.parent.name}")
 
-    return {"changes": None} | _read(path, check)
+    return _read(path, check)
 
 
 def read_result(path: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def report(tmp_path_factory):
     notebooks = {"made": made_up_report.notebook(), "failed": made_up_report.notebook(error=True)}
     made_up_report.write_notebooks(folder / "notebooks", **notebooks)
     checked = made_up_report.cells(), made_up_report.claims(), made_up_report.discrepancies()
-    known = papers.titles(), papers.named()
+    known = papers.titles(), papers.named(), {name: entry["table"] for name, entry in papers.saved().items()}
     return build(folder / "site", manifest.project_root(), folder / "notebooks", *checked, *known).parent
 
 

@@ -3,10 +3,9 @@
     recipes.json    every preset's recipe of every study, data set and method
     keys.json       the cells that tables need, by what they are asked for, and their keys
     rows.csv        the rows that tables make of made-up results, beside the printed numbers
-    findings.json   what claims and discrepancies say of the printed numbers, without a cell
     results.json    what smoke-size trainings of every method and variant measure
 
-The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes keys rows findings
+The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes keys rows
 results]` asks all of it again and writes them anew, from the root of a checkout, on a CPU and without REPRO_DATA: only
 where the behaviour is meant to change, and the commit says what changed and why. To record more, add what is asked to a
 file. `bits.py` compares two checkouts bit by bit. `adapter.py` alone calls the package: it may follow a change of the

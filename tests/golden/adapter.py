@@ -6,7 +6,6 @@ is a dict as `asked.TABLES` makes them; a recipe is the dict of its fields.
 
 import dataclasses
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,19 +21,17 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.image.study import IMAGES
-from repro.report import claims
-from repro.report.evidence import Evidence
 from repro.run.device import full_precision, threads
 from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
-from repro.table import Table
+from repro.table import Asked, Table
 from repro.table import train as train_cell
 
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference")
-LABELS = ("preset", "dataset", "AE", "CE", "AD", "CD")  # columns that say nothing that is not recorded elsewhere
+LABELS = ("preset", "dataset", "version", "AE", "CE", "AD", "CD")  # columns that say nothing new
 NOT_FIELDS = ("varied", "target")  # columns that tell rows apart and are no fields of a recipe
 SHOWN = {"taxonomy": ("layers", "units", "protocol")}  # recorded as fields of a row wherever they depart
 MODELS = {"skeleton": ("model",), "image": ("model",), "audiovisual": ("towers", "classifiers")}
@@ -60,7 +57,7 @@ def key(study: str, stored: Mapping[str, Any], seed: int, digest: str, version: 
     """The key of a stored cell, of whose recipe fields may be missing that came later."""
     made = STUDIES[study].recipe.from_dict(dict(stored))
     kept = {name: value for name, value in json.loads(made.canonical()).items() if name in stored}
-    with patch.object(type(made), "canonical", lambda _: json.dumps(kept, sort_keys=True)):
+    with patch.object(type(made), "canonical", lambda *_: json.dumps(kept, sort_keys=True)):
         return Cell(STUDIES[study].name, made, seed, "", "", digest, version).key
 
 
@@ -68,15 +65,6 @@ def study_and_key_of(row: Mapping[str, str]) -> tuple[str, str]:
     """The study of a row of `figures/cells.csv`, and its key computed anew."""
     study = NAMES[row["study"]]
     return study, key(study, json.loads(row["recipe"]), int(row["seed"]), row["digest"], int(row["version"]))
-
-
-def findings() -> dict[str, list[str]]:
-    """Verdict, level and measured numbers of every claim, and what is measured of every discrepancy, without a cell."""
-    with tempfile.TemporaryDirectory() as nowhere:
-        evidence = Evidence({}, Path(nowhere), papers.logs())
-        judged = claims.judge(papers.claims(), evidence).set_index("id")[["verdict", "level", "evidence"]]
-        measured = claims.measured_discrepancies(papers.discrepancies(), evidence).set_index("id")[["measured"]]
-    return {name: list(row) for table in (judged, measured) for name, *row in table.itertuples()}
 
 
 def cells(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -99,13 +87,13 @@ def rows(asked: Mapping[str, Any], measures: Callable[[dict[str, Any]], dict[str
         For each row the fields of recipes that identify it, `departures` (field and value), the numbers `ours, std,
         n_seeds, published, difference` and the measures beside them.
     """
-    table, stored = _table(asked), []
-    for cell in _cells(asked):
+    table, stored, by_key = _table(asked), [], {}
+    for cell, row in _pairs(asked):
+        by_key[cell.key] = row
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(_described(cell))}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    swept = [name for name, values in asked["fields"].items() if len(values) > 1]
-    laid_out = table.laid_out(table.select(table.study.tidy(DataFrame(stored))), swept)
+    laid_out = table.numbers(by_key, DataFrame(stored), table.columns_asked(_texts(asked)))
     return [_row(table, row) for row in laid_out.to_dict("records")]
 
 
@@ -159,12 +147,21 @@ def _table(asked: Mapping[str, Any]) -> Table:
 
 
 def _cells(asked: Mapping[str, Any]) -> list[Cell]:
+    return [cell for cell, _ in _pairs(asked)]
+
+
+def _pairs(asked: Mapping[str, Any]) -> list[tuple[Cell, Asked]]:
     choices = {"seeds": ",".join(map(str, asked["seeds"])), "preset": asked["preset"], "device": "cpu"}
+    return _table(asked).asked_cells(asked["dataset"], variant=asked["variant"], **choices, **_texts(asked))
+
+
+def _texts(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The fields that are asked for, as users type them."""
     fields = {name: _text(name, values) for name, values in asked["fields"].items()}
     if asked["table"] == "cross_modal":  # recorded for methods too that do not use them
         unused = {"scratch": BUNDLED, "supervised": BUNDLED, "smoco": ["sampler"], "xmoco": ["sampler"]}
         fields = {name: text for name, text in fields.items() if name not in unused.get(fields.get("method", ""), ())}
-    return _table(asked).cells(asked["dataset"], variant=asked["variant"], **choices, **fields)
+    return fields
 
 
 def _text(name: str, values: list[Any]) -> str:
@@ -174,7 +171,7 @@ def _text(name: str, values: list[Any]) -> str:
 
 def _row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
     """A row of a table in plain words, whatever its columns are called and where a field stands."""
-    columns = table.columns or table.shown
+    columns = table.shown
     departures = {name: True if name == "data" else value for name, value in row.pop("departures", {}).items()}
     fields = {name: row[name] for name in columns if name in (*table.study.fields, *NOT_FIELDS)}
     if table.name == "cross_modal":

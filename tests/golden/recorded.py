@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import math
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import Any
 
 import torch
 
-from repro.report.verdicts import PRINTED
 from tests.golden import adapter
 
 FOLDER = Path(__file__).parent
@@ -24,7 +22,6 @@ TRAINING = ("study", "dataset", "method", "seed", "tiny_trunk", "fields")
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference")
 IDENTIFYING = ("table", "dataset", "label", "preset", "variant", "asked", "fields", "departures")  # columns of rows.csv
 COLUMNS = (*IDENTIFYING, *NUMBERS, "measures")
-ROUNDED = re.compile(r"\b(0|\d(\.\d+)?e-1\d) nats")
 DIGITS = 6  # decimals of a number in rows.csv
 
 Fields = Mapping[str, Any]
@@ -185,19 +182,8 @@ def recorded_results() -> str:
     return by_line([training | {"measured": trained(training)[0]} for training in read("results.json")], 1)
 
 
-def findings() -> dict[str, list[str]]:
-    """What is said of every claim and discrepancy without a cell, but no numbers that depend on the processor."""
-    said = {name: [ROUNDED.sub("no nats", text) for text in texts] for name, texts in adapter.findings().items()}
-    return {name: texts if PRINTED in texts or len(texts) == 1 else texts[:2] for name, texts in said.items()}
-
-
-def recorded_findings() -> str:
-    """findings.json"""
-    return by_line(findings(), 1)
-
-
 FILES = {"recipes.json": recorded_recipes, "keys.json": recorded_keys, "rows.csv": recorded_rows,
-         "findings.json": recorded_findings, "results.json": recorded_results}
+         "results.json": recorded_results}
 
 if __name__ == "__main__":
     for file, content in FILES.items():

@@ -2,10 +2,10 @@
 
 import itertools
 
+from asked_for import laid_out as rows_of
 from made_up_measures import finished
 
 from repro.audiovisual import CHARACTERS
-from repro.audiovisual.study import CLIPS
 from repro.papers.cmacc.tables import TABLES
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "trained_on"]
@@ -15,7 +15,7 @@ LAYOUTS = {
     "dictionary_size": ["method", "dictionary", "target", *TAIL],
     "mutual_information": ["method", "characters", "target", *TAIL],
     "transfer": ["method", "video_trunk", "split", "target", *TAIL, "printed_in"],
-    "category_diversity": ["sampler", "batch", "target", *TAIL, "expected"],
+    "category_diversity": ["sampler", "batch", "target", *TAIL, "expected", "version"],
 }
 RECORDED = [name for name in LAYOUTS if name != "mutual_information"]
 EMBEDDED = {name: TABLES[name].datasets[0] for name in LAYOUTS}
@@ -25,7 +25,7 @@ MEASURED = {  # else by the target
 
 
 def results(cells):
-    """Made-up results of the cells, tidy."""
+    """Stored rows of the cells, with made-up results."""
     values = itertools.count(40.0, 0.25)
 
     def measure(cell):
@@ -34,9 +34,9 @@ def results(cells):
         names += ["categories_video", "categories_audio", "expected"] if cell.recipe.method == "cmacc" else []
         return {"trained_on": 100.0 + cell.seed, **{name: next(values) for name in names}}
 
-    return CLIPS.tidy(finished(cells, measure))
+    return finished(cells, measure)
 
 
 def laid_out(table, cells):
     """The rows of a table from made-up results."""
-    return TABLES[table].laid_out(TABLES[table].select(results(cells)))
+    return rows_of(TABLES[table], results(cells))

@@ -3,14 +3,14 @@
 import itertools
 import json
 
+from asked_for import changed
+from asked_for import placed as by_table
 from pandas import DataFrame
 
-from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.image.study import IMAGES
 from repro.run.export import COLUMNS
 from repro.skeleton.study import SKELETONS
-from repro.table import standing
 
 COUNT = itertools.count()
 PART = "cifar10 (part.npz)"
@@ -22,7 +22,7 @@ def frame(*rows):
 
 def placed(*rows):
     """The cells of these rows by the table they stand in."""
-    return standing(papers.tables().values(), frame(*rows))
+    return by_table(frame(*rows))
 
 
 def skeleton(objectives, linear=50.0, *, dataset="ucla", preset="paper", measures=None, **changes):
@@ -49,7 +49,7 @@ def cell(study, method, metrics, dataset, preset, *, seed=0, version=1, finished
     """One row of cells.csv; a data set in brackets is a part or a copy."""
     subset = {"subset": True} if " (" in dataset else {}
     recipe = study.presets[preset](dataset.partition(" (")[0], method, **subset, **changes)
-    encoded = {"changes": study.changes(recipe, preset), "recipe": recipe.to_dict(), "metrics": metrics}
+    encoded = {"changes": changed(study, recipe, preset, changes), "recipe": recipe.to_dict(), "metrics": metrics}
     encoded["cost"] = {"finished": finished, "commit": "c"}
     row = {"key": f"{next(COUNT):016x}", "study": study.name, "seed": seed, "preset": preset, "dataset": dataset}
     row |= {"digest": "d", "version": version, "commit": "c"}

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+from asked_for import laid_out as rows_of
 from pandas import DataFrame
 
 from repro.run.export import COLUMNS
@@ -25,4 +26,4 @@ def finished(cells, measure=None):
 
 def laid_out(table, cells):
     """The rows of a table whose cells have such measures."""
-    return table.laid_out(table.select(table.study.tidy(finished(cells))))
+    return rows_of(table, finished(cells))

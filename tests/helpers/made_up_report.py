@@ -78,8 +78,8 @@ def claims():
     """One claim of every verdict, of two papers."""
     return DataFrame([
         {"id": f"{paper[0]}{number}", "paper": paper, "place": f"Table {number}", "claim": f"{verdict}: a < b",
-         "predicate": f"b - a > {number}", "verdict": verdict, "level": "printed numbers", "evidence": "1 < 2",
-         "figures": ["taxonomy_ucla.png", "glm_specifications.png"][:number]}
+         "rule": f"above {number}", "experiment": " ".join(["taxonomy_ucla", "printed/taxonomy"][:number]),
+         "verdict": verdict, "level": "printed numbers", "evidence": "1 < 2"}
         for number, verdict in enumerate(VERDICTS) for paper in ("SCE", "JCL")
     ])
 

@@ -2,28 +2,35 @@
 
 import hashlib
 import json
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pandas as pd
+from asked_for import placed
 from PIL import Image
 
-from repro import papers
-from repro.report import redraw as redrawing
-from repro.run.export import finished_cells
-from repro.table import standing
+from repro import experiments, papers
+from repro.report import logs
+from repro.run.export import COLUMNS, finished_cells
 
 
-def redraw(cells, folder, *, drawn=True):
-    """Every table, and every log in the folder, of stored cells; without their figures, which take longest."""
-    tables = papers.tables()
-    figures = papers.drawings() if drawn else {}
-    return redrawing.redraw(tables, standing(tables.values(), cells), figures, papers.logs(), folder)
+def redraw(folder, cells=None, *saved):
+    """Write and draw these experiments, of these cells alone, and the logs in the folder; returns the files.
+
+    What draws from several experiments stays away.
+    """
+    cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
+    with (patch.object(experiments, "everything", lambda: cells), patch.object(papers, "further", dict),
+          patch.object(experiments, "experiments", lambda: {experiment.name: experiment for experiment in saved})):
+        written, failed = experiments.redraw(folder, folder)
+    assert not failed, failed
+    return written
 
 
 def export(store, folder, *before):
     """The logs of a store, whose cells stand among those of stores that were exported before."""
     cells = pd.concat([finished_cells(other) for other in (*before, store)]).drop_duplicates("key", keep="last")
-    return papers.export_logs(cells, store, folder)
+    return logs.export(papers.logs(), placed(cells), store, folder)
 
 
 def hashes(folder):

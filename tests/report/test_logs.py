@@ -2,18 +2,16 @@
 
 import dataclasses
 import json
-import shutil
 
 import pandas as pd
 import pytest
+from asked_for import changed
 from made_up_study import SHAPED, frame, shaped, stored
-from one_cell import first_edition
 from redrawn import export as exported
 
 from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.image.study import IMAGES
-from repro.papers.cmacc.logs import category_curves
 from repro.papers.sce.logs import objective_parts
 from repro.report import logs
 from repro.run.finished import read_table
@@ -30,7 +28,7 @@ def made(study, method, dataset, preset, seed=0, *, then=None, **changes):
     subset = {"subset": True} if " (" in dataset else {}
     plain = dataset.partition(" (")[0]
     recipe = study.presets[preset](plain, method, **subset, **changes)
-    changes = study.changes(recipe, preset)
+    changes = changed(study, recipe, preset, changes)
     return Cell(study.name, recipe.replace(**(then or {})), seed, preset, dataset, "digest", 1, changes=changes)
 
 
@@ -69,72 +67,10 @@ def test_parts_of_a_cell_by_epoch(store):
     ]
 
 
-def test_parts_of_a_cell_of_the_first_edition(store):
-    cell = made(IMAGES, "sce", "digits", "quick", then={"epochs": 2})
-    folder = first_edition(store, cell, "image_methods", {"linear": 50.0, "cost": {"finished": "2024", "commit": "c"}})
-    (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in STEPS))
-    assert len(objective_parts(cell)) == 2
-
-
 def test_parts_of_a_cell_nobody_trained(store):
     cell = made(IMAGES, "sce", "digits", "quick", 3, warmup=1)
     with pytest.raises(FileNotFoundError, match=r"no progress\.jsonl of sce, warmup=1, seed 3"):
         objective_parts(cell)
-
-
-def test_export_takes_the_first_cell_of_sce_of_the_fullest_preset(store, tmp_path):
-    finish(store, "ressl", key_temperature=0.1)
-    finish(store, warmup=1, **FIRST)
-    finish(store, seed=1, key_temperature=0.07)
-    finish(store, seed=2, at="2024-05-03", steps=STEPS[:2], **FIRST)
-    finish(store, seed=2, at="2024-05-02", then={"learning_rate": 0.25}, **FIRST)
-    finish(store, preset="paper", seed=4)
-    finish(store, preset="smoke", dataset="cifar10 (subset)")
-    path, = exported(store, tmp_path / "figures")
-    assert path == tmp_path / "figures" / "objective_parts_digits.csv"
-    found = pd.read_csv(path)
-    assert found["InfoNCE"].tolist() == [3.9, 3.8]
-    assert set(found["entry"]) == {"sce, key_temperature=0.03"} and set(found["preset"]) == {"quick"}
-
-
-def test_export_joins_the_images_of_all_models(store, tmp_path):
-    keys = {}
-    for method, value, changes in (
-        ("jcl", 0.9, {"at": "2024-05-02"}),
-        ("jcl", 0.1, {"ramp": False}),
-        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 0}),
-        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 1}),
-        ("jcl", 0.1, {"ramp": False, "preset": "paper", "seed": 2}),
-        ("moco", 0.8, {}),
-        ("jcl", 0.2, {"then": {"learning_rate": 0.25}}),  # trained before
-    ):
-        nine = {"keys": 9} if method == "jcl" else {}
-        run = finish(store, method, dataset="cifar10 (subset)", **nine, **changes)
-        keys[value] = [run.cell.key] * 3
-        rows = pd.DataFrame({"model": method, "seed": 0, "d": 512, "similarity": [value] * 3, "variance": 1e-4,
-                             "preset": "quick"})
-        rows.to_csv(run.folder / "similarity.csv", index=False)
-    finish(store, "moco", dataset="cifar10 (subset)", seed=1)  # its images not yet seen
-    path, = exported(store, tmp_path / "figures")
-    assert path.name == "similarity_variance_images_cifar10_subset.csv"
-    found = pd.read_csv(path)
-    assert found.groupby("model")["similarity"].agg(["count", "first"]).to_numpy().tolist() == [[3, 0.9], [3, 0.8]]
-    assert set(found["preset"]) == {"quick"} and found["key"].tolist() == keys[0.9] + keys[0.8]
-
-
-def test_export_takes_the_bound_of_the_cell_with_most_keys(store, tmp_path):
-    for number, value, changes in (
-        (2, 1.0, {}),
-        (9, None, {}),  # of which nothing was drawn
-        (5, 2.0, {"at": "2024-05-02"}),
-        (5, 4.0, {"then": {"learning_rate": 0.25}}),
-        (7, 3.0, {"ramp": False}),
-    ):
-        run = finish(store, "jcl", keys=number, **changes)
-        if value:
-            pd.DataFrame({"keys": [1], "closed_form": [value]}).to_csv(run.folder / "sampled_keys.csv", index=False)
-    path, = exported(store, tmp_path / "figures")
-    assert path.name == "sampled_keys_digits.csv" and pd.read_csv(path)["closed_form"].tolist() == [2.0]
 
 
 def contrast(store, objectives="CE+CD", *, seed=0, preset="paper", values=(6.0, 5.0, 4.0, 3.0), then=None, **changes):
@@ -191,61 +127,6 @@ def diverse(store, sampler="random", batch=32, *, seed=0, preset="quick", counts
               "categories_audio": count - 1, "seconds": 1.0} for number, count in enumerate(counts)]
     measures = {"categories_video": 22.0, "categories_audio": 21.0, "expected": 25.5}
     return finished(store, cell, steps, measures, at).cell
-
-
-def test_export_of_categories_along_training(store, tmp_path):
-    third = diverse(store, "random", 128)
-    second = diverse(store, "gradient", 32, seed=1, counts=(30.5, 31))
-    diverse(store, "gradient", 32, counts=(99, 99))
-    first = diverse(store, "gradient", 32, counts=(29, 31), at="2025", then={"temperature": 0.5})  # trained again
-    diverse(store, "gradient", 32, counts=(1,), iterations=10)
-    diverse(store, "ohem", 32, preset="paper")
-    diverse(store, "ohem", 32, preset="smoke", iterations=2)
-    path, = exported(store, tmp_path / "figures")
-    assert path.name == "category_curves_synthetic.csv"
-    assert path.read_text().splitlines()[1].startswith("5,29.0,28.0,as they come,gradient,32,25.5,")
-    found = logs.read(path, papers.logs()["category_curves"])
-    assert list(found.columns) == ["step", "categories_video", "categories_audio", "frequency", "sampler", "batch",
-                                   "expected", "key", "seed", "dataset", "preset"]
-    assert set(found.pop("frequency")) == {"as they come"}
-    assert found.to_numpy().tolist() == [
-        [5, 29.0, 28.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],
-        [10, 31.0, 30.0, "gradient", 32, 25.5, first.key, 0, "synthetic", "quick"],
-        [5, 30.5, 29.5, "gradient", 32, 25.5, second.key, 1, "synthetic", "quick"],
-        [10, 31.0, 30.0, "gradient", 32, 25.5, second.key, 1, "synthetic", "quick"],
-        [5, 20.0, 19.0, "random", 128, 25.5, third.key, 0, "synthetic", "quick"],
-        [10, 24.0, 23.0, "random", 128, 25.5, third.key, 0, "synthetic", "quick"],
-    ]
-
-
-def test_categories_along_training_on_characters_are_of_the_setting_with_most_cells(store, tmp_path):
-    grids = {"dataset": "multiomniglot", "batch": 64, "iterations": 624, "categories": 101}
-    diverse(store, "random", **grids | {"categories": 55})  # departs
-    keys = {diverse(store, sampler, frequency=frequency, **grids).key: frequency
-            for sampler in ("random", "gradient") for frequency in ("zipf", "balanced")}
-    path, = exported(store, tmp_path / "figures")
-    found = logs.read(path, papers.logs()["category_curves"])
-    assert path.name == "category_curves_multiomniglot.csv"
-    assert found.drop_duplicates("key").set_index("key")["frequency"].to_dict() == keys
-    assert set(found["departures"]) == {"categories=101, iterations=624"}
-
-
-def test_categories_along_the_training_of_chosen_cells_come_with_what_departs(store):
-    diverse(store, "random", 128)
-    smoke = diverse(store, "ohem", 32, preset="smoke", iterations=2, counts=(7,))
-    found = category_curves([smoke])
-    assert found[["step", "categories_video", "sampler", "expected", "key", "preset"]].to_numpy().tolist() == [
-        [5, 7, "ohem", 25.5, smoke.key, "smoke"]
-    ]
-    assert "departures" not in found
-    with pytest.raises(FileNotFoundError, match=r"has no progress\.jsonl of any of these 1 cells; run them"):
-        category_curves([dataclasses.replace(smoke, seed=7)])
-    found = category_curves([diverse(store, iterations=10), diverse(store, "ohem")]).drop_duplicates("sampler")
-    assert found["departures"].tolist() == ["iterations=10", ""]
-    sound = category_curves([diverse(store, dataset="kinetics_sound", own_excluded=False)])
-    assert set(sound["departures"]) == {
-        "own_excluded=False, data=31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
-    }
 
 
 def test_a_log_that_does_not_name_its_cells_is_refused(tmp_path):
@@ -307,32 +188,6 @@ def test_export_of_pretext_accuracy_and_of_selected_negatives(store, tmp_path):
     assert pd.read_csv(negatives)["accuracy"].tolist() == [10.0, 10.0]
 
 
-def test_logs_of_two_machines_add_up_and_of_a_cell_the_last_stays(store, tmp_path):
-    grids = {"dataset": "multiomniglot", "batch": 64, "iterations": 624, "categories": 101}
-    kept, again = (diverse(store, "random", seed=seed, **grids).key for seed in (0, 1))
-    path, = exported(store, tmp_path / "figures")
-    other = Store(tmp_path / "other machine")
-    assert diverse(other, "random", seed=1, counts=(7 / 3, 5), **grids).key == again
-    new = diverse(other, "gradient", seed=2, frequency="zipf", counts=(40,), **grids).key
-    diverse(other, "gradient", seed=0, counts=(99,), **grids | {"categories": 55})  # of a setting with fewer cells
-    exported(other, tmp_path / "figures", store)
-    found = logs.read(path, papers.logs()["category_curves"])
-    assert found.groupby("key")["categories_video"].agg(list).to_dict() == {
-        kept: [20.0, 24.0], again: [7 / 3, 5.0], new: [40.0]
-    }
-    written = path.read_bytes()
-    for machine, before in ((store, other), (other, store)):
-        exported(machine, tmp_path / "figures", before)
-        exported(other, tmp_path / "figures", store)
-        assert path.read_bytes() == written
-    everything = Store(tmp_path / "everything")
-    for source in (store, other):
-        shutil.copytree(source.root, everything.root, dirs_exist_ok=True)
-    path.unlink()
-    exported(everything, tmp_path / "figures")
-    assert path.read_bytes() == written
-
-
 def test_rows_of_an_earlier_version_leave_an_exported_log_and_columns_that_came_later_do_too(store, tmp_path):
     other = Store(tmp_path / "other machine")
     for machine, method, seed, version, columns in (
@@ -360,15 +215,6 @@ def test_a_log_of_one_cell_is_replaced_by_that_of_no_other_cell(store, tmp_path,
     (other.root / "cells" / here.key / "progress.jsonl").unlink()
     assert exported(other, tmp_path / "figures", store) == [path]  # of the cell that is shown
     assert pd.read_csv(path)["InfoNCE"].tolist() == [3.9, 3.8]
-
-
-def test_export_of_nothing(store, tmp_path):
-    finish(store)
-    finish(store, "supervised")  # the table of image methods was run, not the grid of temperatures
-    departing = finish(store, "jcl", keys=9, ramp=False)
-    pd.DataFrame({"model": ["JCL"], "similarity": 0.5}).to_csv(departing.folder / "similarity.csv", index=False)
-    assert exported(store, tmp_path / "figures") == []
-    assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,12 @@ from repro import papers
 from repro.data import manifest
 from repro.report.site import at_a_glance, build, entry_names, read_notebooks, read_results, reproduced
 from repro.report.style import save
-from repro.report.verdicts import PAPER, QUICK, VERDICTS
+from repro.report.verdicts import PAPER, SHORTENED, VERDICTS
 
 ROOT = manifest.project_root()
 FIGURES = ROOT / "figures"
-PAPERS = (papers.titles(), papers.named())
+BELONGING = {name: entry["table"] for name, entry in papers.saved().items()}
+PAPERS = (papers.titles(), papers.named(), BELONGING)
 NONE = ({}, pd.DataFrame(), pd.DataFrame(), *PAPERS)  # of cells, of claims, of discrepancies
 STEM = "image_methods_cifar10_my_copy_npz"
 IMAGES = pd.DataFrame({"method": ["random", "JCL"], "ours": [10.0, 40.0], "std": np.nan, "n_seeds": 1,
@@ -107,7 +108,7 @@ def test_the_first_page_names_every_table_with_its_trust(site):
     assert f"median {table['difference'].abs().median():.1f} points" in text
     assert "are of the level paper recipe, real data ," in text and "paper, changed as each entry says" in text
     assert "not comparable" in text and "No result yet" not in text
-    assert "2 cells of preset quick on digits" in text and "10 claims" in text
+    assert "2 cells of preset quick on digits" in text and f"{2 * len(VERDICTS)} claims" in text
     assert "4 discrepancies . About 2 of them we have measured something." in text
     assert all(f"{paper} 1 1 1 1 1" in text for paper in ("SCE", "JCL"))  # one claim of each verdict
 
@@ -119,17 +120,19 @@ def test_the_page_of_a_table_holds_its_numbers(site):
     assert f" AE+CE+AD 1 1 1 0 {numbers} " in text
     assert f" {row['embedding_spread']:#.3g} " in text
     assert "finished cells" in text
-    assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10_cifar10_lossless_subset_npz.html").text
+    assert " sce 0.1 0.03 " in Page(site / "results" / "temperature_grid_cifar10.html").text
 
 
-def test_claims_and_discrepancies_stand_with_verdict_evidence_and_figures(site):
+def test_claims_and_discrepancies_stand_with_rule_verdict_and_evidence(site):
     claims, discrepancies = Page(site / "claims.html"), Page(site / "discrepancies.html")
     assert "a &lt; b" in (site / "claims.html").read_text()
     for number, verdict in enumerate(VERDICTS):
-        row = f"{verdict}: a < b Table {number} b - a > {number} {verdict} printed numbers 1 < 2"
+        experiment = " ".join(["taxonomy_ucla", "printed/taxonomy"][:number])
+        row = f"{verdict}: a < b Table {number} above {number} {experiment} {verdict} printed numbers 1 < 2"
+        row = " ".join(row.split())
         assert claims.text.count(row) == 2
     shown = Counter(link for link in claims.links if link.startswith("results/"))
-    assert shown == {"results/taxonomy_ucla.html": 8, "results/glm_specifications.html": 6}
+    assert shown == {"results/taxonomy_ucla.html": 2 * (len(VERDICTS) - 1)}
     assert {"S-1", "S-2", "J-1", "J-2"} <= discrepancies.ids and "SCE (2)" in discrepancies.text
     row = "J-1 JCL has x < 1 Eq. 1 its code y1 as in the code1 90.0 instead of 80.0 (2 seeds)"
     assert row in discrepancies.text and discrepancies.text.count("not measured") == 2
@@ -260,11 +263,11 @@ def table(**changes):
     ({"departures": ["", "select=best_on_test", np.nan], "difference": [-2.0, np.nan, np.nan]}, PAPER,
      "-2.0 points (random), the one number printed"),
     ({"difference": np.nan}, PAPER, "nothing is printed"),
-    ({"dataset": "synthetic", "difference": np.nan}, "embedded data", "not comparable"),
-    ({"preset": "quick", "difference": np.nan}, QUICK, "not comparable"),
-    ({"dataset": "ucla (subset)", "difference": np.nan}, QUICK, "not comparable"),
-    ({"usual": 60.0, "difference": np.nan}, QUICK, "not comparable"),
-    ({"departures": "select=best_on_test", "difference": np.nan}, QUICK, "not comparable"),
+    ({"dataset": "synthetic", "difference": np.nan}, "bundled data", "not comparable"),
+    ({"preset": "quick", "difference": np.nan}, SHORTENED, "not comparable"),
+    ({"dataset": "ucla (subset)", "difference": np.nan}, SHORTENED, "not comparable"),
+    ({"usual": 60.0, "difference": np.nan}, SHORTENED, "not comparable"),
+    ({"departures": "select=best_on_test", "difference": np.nan}, SHORTENED, "not comparable"),
 ])
 def test_how_far_a_table_is_from_print_and_what_that_allows(changes, level, distance):
     trust, = at_a_glance(table(**changes))

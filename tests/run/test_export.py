@@ -5,7 +5,7 @@ import json
 
 import pandas as pd
 import pytest
-from one_cell import CELL, Small, first_edition
+from one_cell import CELL, Small
 
 from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, rows_of
 from repro.run.store import Cell, Store
@@ -96,16 +96,6 @@ def test_of_one_cell_the_newest_evaluation_counts_whichever_finished_last(store,
     pd.testing.assert_frame_equal(earlier, copy)
 
 
-def test_a_cell_of_two_tables_of_the_first_edition_is_a_row_that_can_be_exported_and_read(store, tmp_path):
-    written = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
-    for table in ("taxonomy", "encoder_collapse"):
-        first_edition(store, CELL, table, written)
-    (row,) = export(finished_cells(store), tmp_path / "cells.csv").itertuples()
-    assert (row.key, row.study, row.changes) == (CELL.key, "skeletons", "null")
-    assert by(read_cells(tmp_path / "cells.csv"), *COLUMNS) == [row[1:]]
-    assert rows_of([CELL], store)["changes"].tolist() == ["{}"]  # as the cell says of itself
-
-
 def test_rows_of_cells_are_in_their_order_without_those_that_are_not_finished(store):
     cells = [finish(store, method) for method in ("CE", "AE", "CD")]
     unfinished = dataclasses.replace(cells[0], seed=7)
@@ -127,29 +117,55 @@ DAMAGES = {
 }
 
 
+@pytest.fixture
+def two_rows(store, tmp_path):
+    """A file of two cells, of which the first has the accuracy 50."""
+    path = tmp_path / "cells.csv"
+    finish(store, "CE", linear=50.0)
+    finish(store, "AE", linear=60.0)
+    export(finished_cells(store), path)
+    return path
+
+
+@pytest.mark.parametrize(("message", "damage"), DAMAGES.items(), ids=[*DAMAGES])
+def test_a_damaged_row_is_left_out_with_one_line_and_not_lost(store, two_rows, capsys, message, damage):
+    header, *rows = two_rows.read_text().splitlines(keepends=True)
+    place, = (place for place, row in enumerate(rows) if "50.0" in row)
+    rows[place] = damage(rows[place])
+    two_rows.write_text("".join([header, *rows]))
+    damaged = two_rows.read_bytes()
+    for _ in range(2):
+        cell, = read_cells(two_rows).itertuples()
+        assert json.loads(cell.metrics)["linear"] == 60.0
+    line, = capsys.readouterr().err.splitlines()  # once
+    assert line.startswith(f"{two_rows}: line {place + 2}: ") and message in line
+    assert line.endswith("the row is left out: restore it from version control")
+    with pytest.raises(ValueError, match="the row is left out"):
+        export(finished_cells(store), two_rows)
+    assert two_rows.read_bytes() == damaged
+
+
 @pytest.mark.parametrize(("message", "damage"), [
-    *((f"line 2: {message}", damage) for message, damage in DAMAGES.items()),
     ("unexpected end of data", lambda text: text[:-20]),
     ("it has the columns .*, expected .*'digest'", lambda text: text.replace("digest,", "", 1)),
     ("it has the columns", lambda text: text.replace("digest,version", "version,digest", 1)),
     ("it has the columns", lambda text: text.replace("key,", "key,key,", 1)),
     ("it has the columns", lambda text: ""), ("'utf-8' codec", lambda text: "\udcff"),
 ], ids=lambda value: value if isinstance(value, str) else "")
-def test_a_damaged_file_is_named_with_its_line_and_left(store, tmp_path, damage, message):
-    path = tmp_path / "cells.csv"
-    finish(store, "CE", linear=50.0)
-    export(finished_cells(store), path)
-    text = path.read_text()
-    path.write_text(damage(text), errors="surrogateescape")
-    damaged = path.read_bytes()
-    for read in (lambda: read_cells(path), lambda: export(finished_cells(store), path)):
+def test_a_file_that_is_no_table_of_cells_is_named_and_left(store, two_rows, damage, message):
+    two_rows.write_text(damage(two_rows.read_text()), errors="surrogateescape")
+    damaged = two_rows.read_bytes()
+    for read in (lambda: read_cells(two_rows), lambda: export(finished_cells(store), two_rows)):
         with pytest.raises(ValueError, match=rf"cells\.csv cannot be read \({message}.*\); restore it from version"):
             read()
-    assert path.read_bytes() == damaged != text.encode()
+    assert two_rows.read_bytes() == damaged
 
 
-def test_a_result_that_does_not_say_when_it_was_finished_is_named(store):
+def test_a_result_that_does_not_say_when_it_was_finished_is_left_out_and_named(store, capsys):
     cell = finish(store, "CE")
     (store.run(cell).folder / "result.json").write_text('{"linear": 50.0, "cost": {"commit": "c"}}')
-    with pytest.raises(ValueError, match=rf"the cost of .*{cell.key} is damaged \(it lacks finished\); delete result"):
-        finished_cells(store)
+    assert finished_cells(store).empty and finished_cells(store).empty
+    line, = capsys.readouterr().err.splitlines()
+    assert f"the cost of {cell.key} is damaged (it lacks finished); delete result" in line
+    with pytest.raises(ValueError, match="it lacks finished"):
+        rows_of([cell], store)

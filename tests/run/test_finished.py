@@ -3,7 +3,7 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
-from one_cell import CELL, first_edition
+from one_cell import CELL
 
 from repro.run.finished import checkpoint, kept
 from repro.run.fit import save_checkpoint
@@ -56,11 +56,11 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
     assert kept(today, "values.csv", compute)["value"].tolist() == [7.0]
 
 
-def test_the_state_of_a_cell_is_in_whichever_of_its_folders_has_one(store):
+def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):
     with pytest.raises(ValueError, match=f"key='{CELL.key}' is not that of a finished cell in .*; see `repro results"):
         checkpoint(CELL.key, store)
-    first_edition(store, CELL, "taxonomy", {"linear": 51.0})
+    store.run(CELL).finish({"linear": 51.0, "cost": {}})
     with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
         checkpoint(CELL.key, store)
-    save_checkpoint(first_edition(store, CELL, "encoder_collapse", {"linear": 50.0}), {"learner": {"weight": 3}})
+    save_checkpoint(store.folder(CELL.key), {"learner": {"weight": 3}})
     assert checkpoint(CELL.key, store) == {"weight": 3}

@@ -7,9 +7,9 @@ import os
 import tempfile
 
 import pytest
-from one_cell import CELL, Small, first_edition
+from one_cell import CELL, Small
 
-from repro.run.store import Cell, evaluation_of, trained
+from repro.run.store import Cell, evaluation_of, read_description, trained
 
 RESULT = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}}
 
@@ -104,13 +104,15 @@ def finished(store):
     *((f'{{"cost": {{}}, "linear": {value}}}', "linear is ") for value in ("null", "true", "[50.0]")),
     ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"),
 ], ids=lambda value: str(value)[:20])
-def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finished, content, message):
+def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finished, content, message, capsys):
     assert store.finished()[0]["result"] == RESULT | {"evaluation": 1}
     path = finished.folder / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    for read in (lambda: finished.result, store.finished):
-        with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}.*\); delete recipe"):
-            read()
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}.*\); delete recipe"):
+        finished.read()
+    assert store.finished() == store.finished() == []
+    line, = capsys.readouterr().err.splitlines()  # once
+    assert line.startswith(f"{path.parent} is left out: {path} cannot be read (")
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -123,7 +125,8 @@ def test_a_description_with_other_parts_is_named(store, finished, change, messag
     described = {name: value for name, value in (CELL.describe() | (change or {})).items() if value is not ...}
     path.write_text(json.dumps(described)) if change else path.unlink()
     with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}"):
-        store.finished()
+        read_description(path)
+    assert store.finished() == []  # left out, with a line
 
 
 @pytest.mark.parametrize(("text", "share"), [
@@ -173,51 +176,3 @@ def test_a_folder_that_cannot_be_written_is_named(store, monkeypatch, code):
     store.run(CELL).finish(RESULT)
     store.require_usable()
 
-
-# first edition
-
-
-def measured(evaluation):
-    return {"linear": 50.0 + evaluation, "evaluation": evaluation}
-
-
-def test_a_cell_of_the_first_edition_is_read_and_trained_on_where_it_is(store):
-    folder = first_edition(store, CELL, "encoder_collapse", measured(1))
-    (described,) = store.finished()
-    assert (described["study"], described["key"], described["changes"]) == ("skeletons", CELL.key, None)
-    assert not {"table", "entry"} & described.keys() and described["result"]["linear"] == 51.0
-    run = store.run(CELL)
-    assert run.folder == folder and run.result["linear"] == 51.0
-    (folder / "result.json").unlink()
-    assert store.finished() == [] and run.result is None
-    store.run(CELL).finish({"linear": 60.0, "cost": {}})
-    assert store.finished()[0]["changes"] == {} and not (store.root / "cells").exists()
-
-
-# Of two folders (evaluation of the result, whether there is a checkpoint) the one that counts, and whether its result
-# does where `wanted` is asked for: half a training is (0, True), one just begun (0, False).
-@pytest.mark.parametrize(("folders", "wanted", "counts", "complete"), [
-    ([(1, True), (2, False)], 2, 1, True), ([(1, True), (2, False)], 1, 1, True),
-    ([(2, False), (1, True)], 3, 0, True), ([(2, True), (1, True)], 3, 0, False),
-    ([(1, False), (2, False)], 3, 1, True),  # nothing to measure again
-    ([(1, False), (1, True)], 1, 1, True), ([(0, True), (0, False)], 1, 0, False),
-    ([(0, True), (1, False)], 2, 1, True),   # what is finished is not trained again
-    ([(0, True), (1, True)], 2, 1, False),
-], ids=str)
-@pytest.mark.parametrize("places", [("taxonomy", "encoder_collapse"), ("encoder_collapse", "cells")], ids=str)
-def test_of_several_folders_the_newest_evaluation_counts_and_of_equal_ones_the_checkpoint(
-    store, places, folders, wanted, counts, complete
-):
-    for place, (evaluation, checkpoint) in zip(places, folders, strict=True):
-        first_edition(store, CELL, place, measured(evaluation) if evaluation else None, checkpoint=checkpoint)
-    run = store.run(dataclasses.replace(CELL, evaluation=wanted))
-    assert run.folder == store.root / places[counts] / CELL.key
-    assert (run.result is not None) == complete
-    newest = max(evaluation for evaluation, _ in folders)
-    assert [cell["result"]["evaluation"] for cell in store.finished()] == [newest] * (newest > 0)
-
-
-def test_of_equal_folders_that_of_this_edition_counts(store):
-    for place in ("taxonomy", "cells", "another"):
-        first_edition(store, CELL, place, measured(1))
-    assert store.folder(CELL.key) == store.root / "cells" / CELL.key

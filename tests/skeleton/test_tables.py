@@ -101,8 +101,8 @@ def trained(tmp_path_factory):
 
 def test_a_small_table(trained):
     folder, table = trained
-    assert list(table.columns) == TAXONOMY and table["objectives"].tolist() == ["random", "AE+CE"]
-    assert table[["AE", "CE", "AD", "CD"]].to_numpy().tolist() == [[0, 0, 0, 0], [1, 1, 0, 0]]
+    assert list(table.columns) == TAXONOMY and table["objectives"].tolist() == ["AE+CE", "random"]
+    assert table[["AE", "CE", "AD", "CD"]].to_numpy().tolist() == [[1, 1, 0, 0], [0, 0, 0, 0]]
     assert table["n_seeds"].tolist() == [2, 2] and table[["published", "difference"]].isna().all(axis=None)
     assert set(table["preset"]) == {"smoke"} and set(table["dataset"]) == {"synthetic"}
     found = stored(folder)

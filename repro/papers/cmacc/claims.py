@@ -1,142 +1,146 @@
-"""What the CM-ACC paper says, and where it disagrees: held against printed numbers, formulas and our cells."""
+"""Rules for sentences of the CM-ACC paper that are more than a comparison of rows; see `repro.report.claims`."""
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from typing import Any
 
 import torch
 from pandas import DataFrame, Series
 from scipy import stats
 from torch.nn.functional import normalize
 
-from repro.audiovisual import CHARACTERS, FREQUENCIES
 from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
-from repro.data import manifest
-from repro.papers import predicates
-from repro.papers.cmacc.tables import FEATURES, REGIMES
-from repro.recipe import in_words
-from repro.report import verdicts
-from repro.report.evidence import Check, Estimates, Evidence, Fields, Setting, measured
+from repro.report import statistics
+from repro.report.claims import ERROR, Claim, Judged, Results, Rule, above, exact, measures_of, parsed, runs_of
 from repro.report.printed import printed
-
-Pairs = Mapping[str, tuple[str, str]]  # of approaches, samplers or methods: the first over the second
+from repro.report.statistics import Estimate
+from repro.report.verdicts import FAILS, HOLDS, PRINTED, UNDECIDED
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 BATCHES = (32, 64, 128)
-CATEGORIES, WITH_SOUND = 101, 51  # of UCF101; about half have sound
-SAME_SIZE = {"14K": "", "N/A": "240K"}  # Tables 4 and 5: Kinetics-Sound beside UCF/HMDB, and what Kinetics-400 has
-BY_POOL = ["frequency", "batch"]  # what pools a step selects from, and how many
-WITHOUT_LABELS = ["SMoCo", "XMoCo (w/o fcl)", "XMoCo", "CM-ACC (w/o fcl)", "CM-ACC"]  # approaches of Table 1
-METHODS = {"SMoCo": "smoco", "XMoCo": "xmoco", "CM-ACC": "cmacc"}
-READ = {", new pairs": "linear", ", never seen": "linear_held_out"}  # what probes read from grids of characters
-RUN = ("cross_modal", "transfer")
-SAVING, LARGE = 2048, 10_000  # sizes about which dictionaries are said to be large enough, and too large
-CLOSE = 3.0  # points: accuracies called about equal
-VIEW = ("the paper does not define SMoCo's views; shortened recipes show all sides the same affine changes, no labels, "
-        "and are read on new pairs and on drawings never seen; judged with the printed number of pairs if it was run")
-GRIDS = ("on grids of three characters, 2,000 distinct ones with Zipf's frequencies, drawn anew, of new pairs and of "
-         "drawings never seen")
-POSTERIOR = "up to version 4 of the training the quick recipe's Eq. 4 has a temperature of 0.07, the paper's has none"
+CATEGORIES, WITH_SOUND, PICKED = 101, 51, 128  # of UCF101; about half have sound; M
+UNKNOWN_SIZE = {"14K": "", "N/A": "240K"}  # Tables 4 and 5: Kinetics-Sound beside UCF/HMDB, and what Kinetics-400 has
+EARLY, LATE = 0.1, 0.9  # shares of the iterations: the first tenth, and from where the last one begins
 
 
-def over(*pairs: tuple[str, str]) -> Pairs:
-    """Pairs by name."""
-    return {f"{first} over {second}": (first, second) for first, second in pairs}
+def random_coverage(*_: Any) -> Judged:
+    """Whether 128 uniform draws from 101 categories cover 30 to 40 %, of the categories or of the draws."""
+    every, audible = uniform_draws((CATEGORIES, WITH_SOUND), (PICKED,)).itertuples()
+    shares = {"% of 101 categories": every.percent_of_categories, "% of 128 draws": every.percent_of_draws,
+              "% of 128 draws, were 51 categories audible": audible.percent_of_draws}
+    follows = any(30 <= share <= 40 for share in (every.percent_of_categories, every.percent_of_draws))
+    return follows, {name: exact(share) for name, share in shares.items()}
 
 
-ACROSS = over(("XMoCo (w/o fcl)", "SMoCo"))
-LAYER = over(("XMoCo", "XMoCo (w/o fcl)"), ("CM-ACC", "CM-ACC (w/o fcl)"))
-ACTIVE = over(("CM-ACC", "XMoCo"))
-
-def random_coverage() -> predicates.Exact:
-    """30 to 40 % at M = 128, against the closed form."""
-    every, audible = uniform_draws((CATEGORIES, WITH_SOUND), (128,)).itertuples()
-    said = (f"{every.expected:.1f} of {CATEGORIES} categories, {every.percent_of_categories:.1f} %; of {WITH_SOUND}, "
-            f"if these alone have sound, {audible.expected:.1f}: {100 * audible.expected / CATEGORIES:.1f} % of "
-            f"{CATEGORIES} or {audible.percent_of_draws:.1f} % of M")
-    return 30 <= every.percent_of_categories <= 40, said
+def active_coverage(*_: Any) -> Judged:
+    """Whether 60 to 70 % of 128 draws, by which Fig. 4 divides, are more than uniform draws cover and exist at all."""
+    expected = uniform_draws((CATEGORIES,), (PICKED,))["expected"].item()
+    low, high = (math.ceil(share * PICKED) for share in (0.6, 0.7))
+    numbers = {"categories, 60 % of M": low, "70 % of M": high, "expected of uniform draws": expected}
+    return expected < low and high <= CATEGORIES, {name: exact(value) for name, value in numbers.items()}
 
 
-def active_coverage() -> predicates.Exact:
-    """60 to 70 % at M = 128, against what random draws give anyway."""
-    share = uniform_draws((CATEGORIES,), (128,))["percent_of_categories"].item()
-    return share < 70, f"uniform draws cover {share:.1f} % in expectation"
+def categories_post_hoc(claim: Claim, results: Results) -> Judged:
+    """Whether one sampler selects more categories than another from the keys of one encoder, at its last step.
+
+    `first` names sampler and numbers of negatives, `second` the other sampler; every kind of pool counts. The encoders
+    are shared, so that their differences are pairs.
+    """
+    first, second = parsed(claim.first), parsed(claim.second)
+    rows = results.rows.query("measure == 'categories' and posterior == 1")
+    rows = rows[(rows["version"] == rows["version"].max()) & (rows["step"] == rows["step"].max())]
+    counted = rows.pivot_table(index=["frequency", "batch", "seed"], columns="sampler", values="value")
+    gains = (counted[first["sampler"][0]] - counted[second["sampler"][0]]).dropna()
+    numbers = {}
+    for (frequency, batch), values in gains.groupby(level=["frequency", "batch"]):
+        if str(batch) in first.get("batch", [str(batch)]):
+            numbers[f"{frequency}, M = {batch}"] = statistics.mean(values)
+    return above(numbers, claim.margin), numbers
 
 
-def rises(values: Mapping[str, Series]) -> predicates.Exact:
-    """Whether all of these printed differences are above 0."""
-    said = "; ".join(f"{name}: {', '.join(f'{column} {value:+.1f}' for column, value in row.items())}"
-                     for name, row in values.items())
-    return all((row > 0).all() for row in values.values()), said
+def _tenths(rows: DataFrame) -> tuple[Series, Series]:
+    """Categories of video in the first and the last tenth of the iterations, by frequency, batch, sampler and seed."""
+    share = rows["step"] / rows["step"].max()
+    groups = ["frequency", "batch", "sampler", "seed"]
+    first, last = (rows[part].groupby(groups)["categories_video"].mean() for part in (share <= EARLY, share > LATE))
+    return first, last
 
 
-def rows_rise(table: str, key: str | list[str], pairs: Mapping[str, tuple]) -> predicates.Exact:
-    """Whether the first printed row of each pair exceeds the second one on every target."""
-    rows = printed(f"cmacc_{table}").set_index(key)
-    rows = rows[[column for column in rows if column.startswith(tuple(TARGETS))]]
-    return rises({name: rows.loc[first] - rows.loc[second] for name, (first, second) in pairs.items()})
+def alike_early(claim: Claim, results: Results) -> Judged:
+    """Whether gradients and random draws differ less in the first tenth than `margin` times as in the last."""
+    gaps = [tenth.unstack("sampler").eval("gradient - random") for tenth in _tenths(results.rows)]
+    numbers = {}
+    for pool, early in gaps[0].groupby(level=["frequency", "batch"]):
+        name = f"{pool[0]}, M = {pool[1]}: {claim.margin:g} of the last gap minus the first"
+        numbers[name] = statistics.mean(claim.margin * gaps[1].loc[early.index] - early)
+    return above(numbers), numbers
 
 
-printed_rows = partial(predicates.of_print, rows_rise)
+def grows(claim: Claim, results: Results) -> Judged:
+    """Whether gradients select more categories in the last tenth of the iterations than in the first."""
+    first, last = (tenth.xs("gradient", level="sampler") for tenth in _tenths(results.rows))
+    numbers = {f"{frequency}, M = {batch}": statistics.mean(growth)
+               for (frequency, batch), growth in (last - first).groupby(level=["frequency", "batch"])}
+    return above(numbers), numbers
 
 
-def printed_gains() -> predicates.Exact:
-    """Table 1's gains against the rows that each names."""
-    table, wrong = printed("cmacc_table1").set_index("id"), []
-    rows = table.dropna(subset="gain_definition")
-    for number, row in rows.iterrows():
-        first, second = (int(part) for part in row["gain_definition"].split("-"))
-        gains = table.loc[first, TARGETS] - table.loc[second, TARGETS]
-        wrong += [f"row {number}, {name}" for name in TARGETS if abs(gains[name] - row[f"gain_{name}"]) > 0.01]
-    said = f"; other differences: {', '.join(wrong)}" if wrong else ", all as printed"
-    return not wrong, f"{3 * len(rows)} gains{said}"
+def gap_shrinks(claim: Claim, results: Results) -> Judged:
+    """Whether the gap between `first` and `second`, two samplers, is smaller at M = 128 than at 32.
+
+    Printed gaps shrink from each M to the next. The error of ours is that of four rows, s_p sqrt(sum of 1/n).
+    """
+    samplers = [parsed(side)["sampler"][0] for side in (claim.first, claim.second)]
+    numbers = {}
+    if results.level == PRINTED:
+        rows = results.rows.set_index("sampler")
+        for target, (low, high) in itertools.product(TARGETS[:2], itertools.pairwise(BATCHES)):
+            gaps = [rows.loc[samplers[0], f"{target}_M{batch}"] - rows.loc[samplers[1], f"{target}_M{batch}"]
+                    for batch in (low, high)]
+            numbers[f"{target}, M = {low} to {high}: {gaps[0]:.1f} to {gaps[1]:.1f}"] = exact(gaps[0] - gaps[1])
+        return above(numbers), numbers
+    apart = [column for column in results.apart if column != "target"]
+    for target, rows in results.rows.groupby("target"):
+        runs, _ = runs_of(Results(rows, apart, results.level), "ours")
+        deviation, (means, counts) = statistics.pooled(runs), (runs.mean(axis=1), runs.count(axis=1))
+        keys = [f"{sampler}, {batch}" for batch in (32, 128) for sampler in samplers]
+        error = deviation.value * math.sqrt((1 / counts[keys]).sum())
+        value = means[keys[0]] - means[keys[1]] - means[keys[2]] + means[keys[3]]
+        numbers[str(target)] = Estimate(float(value), error, deviation.df, (int(counts[keys].min()),))
+    return above(numbers), numbers
 
 
-def by_batch(sampler: str, target: str) -> Series:
-    """The accuracies of Table 3 by M."""
-    row = printed("cmacc_table3").set_index("sampler").loc[sampler]
-    return Series({batch: row[f"{target}_M{batch}"] for batch in BATCHES})
+def printed_gains(claim: Claim, results: Results) -> Judged:
+    """Whether Table 1's gains are those between the rows that each names."""
+    table, differences = results.rows.set_index("id"), {}
+    for number, row in table.dropna(subset="gain_definition").iterrows():
+        first, second = map(int, row["gain_definition"].split("-"))
+        for target in TARGETS:
+            gain = table.loc[first, target] - table.loc[second, target]
+            differences[f"row {number}, {target}"] = gain - row[f"gain_{target}"]
+    wrong = {name: exact(value) for name, value in differences.items() if abs(value) > 0.01}
+    return not wrong, {"gains": exact(len(differences)), "other differences": exact(len(wrong)), **wrong}
 
 
-def shrinking_gap() -> predicates.Exact:
-    """Whether the gap between active negatives and OHEM's shrinks with every step of M, on both targets."""
-    gaps = {target: by_batch("Active", target) - by_batch("OHEM", target) for target in TARGETS[:2]}
-    shrinks = all((gap.diff().dropna() < 0).all() for gap in gaps.values())
-    return shrinks, f"M = 32, 64, 128: {_listed(gaps.items())}"
+def comparable_gains(claim: Claim, results: Results) -> Judged:
+    """Whether printed gains are over the best other method that was pre-trained on as many clips.
 
-
-def printed_batches() -> predicates.Exact:
-    """Whether each sampler's accuracy rises with M on both targets."""
-    steps = {f"{sampler}, {target}": by_batch(sampler, target).diff().dropna()
-             for sampler in printed("cmacc_table3")["sampler"] for target in TARGETS[:2]}
-    return all((step > 0).all() for step in steps.values()), _listed(steps.items(), "+")
-
-
-def _listed(values: Iterable[tuple[str, Iterable[float]]], sign: str = "") -> str:
-    return "; ".join(f"{name}: {', '.join(f'{value:{sign}.1f}' for value in row)}" for name, row in values)
-
-
-def comparable_gains(number: int, targets: list[str]) -> predicates.Exact:
-    """The printed gains of Table 4 or 5 against the best other method that was pre-trained on as many clips."""
-    table = printed(f"cmacc_table{number}").fillna({"pretrain_size": ""})
-    table["pretrain_size"] = table["pretrain_size"].replace(SAME_SIZE)
-    best = _others(table).groupby("pretrain_size")[targets].max()
-    ours = table[table["method"] == "Ours"]
-    gains = ours[targets] - best.loc[ours["pretrain_size"]].to_numpy()
-    stated = ours[[f"gain_{target}" for target in targets]].set_axis(targets, axis=1)
-    right = (gains - stated).abs().lt(0.01) & stated.gt(0)
-    named = zip(ours["pretrain_set"] + ", " + ours["architecture"], gains.to_numpy(), strict=True)
-    return bool(right.all(axis=None)), f"{' and '.join(targets)}: {_listed(named, '+')}"
-
-
-def best_over_others(name: str, **values: str) -> predicates.Exact:
-    """The best row of CM-ACC in Table 4 minus the best other self-supervised one, of rows with these values."""
-    table, targets = printed("cmacc_table4"), TARGETS[:2]
-    for column, value in values.items():
-        table = table[table[column] == value]
-    return rises({name: table.loc[table["method"] == "Ours", targets].max() - _others(table)[targets].max()})
+    Of several rows the paper does not say how many clips they had. Undecided where these have to be taken for
+    comparable to make it true.
+    """
+    targets, matching = measures_of(claim), {}
+    for reading, sizes in (("of unknown size taken for comparable", UNKNOWN_SIZE), ("sizes as printed", {})):
+        table = results.rows.fillna({"pretrain_size": ""})
+        table["pretrain_size"] = table["pretrain_size"].replace(sizes)
+        best = _others(table).groupby("pretrain_size")[targets].max()
+        ours = table[table["method"] == "Ours"]
+        gains = ours[targets] - best.reindex(ours["pretrain_size"]).to_numpy()
+        stated = ours[[f"gain_{target}" for target in targets]].set_axis(targets, axis=1)
+        matching[f"gains that are so, {reading}"] = int((gains - stated).abs().lt(0.01).sum().sum())
+        total = stated.size
+    numbers = {name: exact(count) for name, count in {**matching, "of": total}.items()}
+    renamed, as_printed = (count == total for count in matching.values())
+    return (HOLDS if as_printed else UNDECIDED) if renamed else FAILS, numbers
 
 
 def _others(table: DataFrame) -> DataFrame:
@@ -144,379 +148,118 @@ def _others(table: DataFrame) -> DataFrame:
     return table[~table["method"].str.startswith(("Ours", "Scratch", "Supervised"))]
 
 
-def repeated_numbers() -> predicates.Exact:
-    """Table 6 against the rows of Tables 1, 4 and 5 that it repeats, of the network that these name first."""
-    six = printed("cmacc_table6").set_index(["approach", "dataset"]).loc["CM-ACC"]
-    one = printed("cmacc_table1").set_index("approach").loc["CM-ACC"]
-    elsewhere = {("Kinetics-Sound", target): one[target] for target in TARGETS}
+def best_of_all(claim: Claim, results: Results) -> Judged:
+    """Whether the best row of CM-ACC exceeds the best of other self-supervised methods, of rows as `first` has them."""
+    rows = results.rows
+    for column, values in parsed(claim.first).items():
+        rows = rows[rows[column].isin(values)]
+    targets = measures_of(claim)
+    gains = rows.loc[rows["method"] == "Ours", targets].max() - _others(rows)[targets].max()
+    numbers = {target: exact(gain) for target, gain in gains.items()}
+    return above(numbers), numbers
+
+
+def repeated_numbers(claim: Claim, results: Results) -> Judged:
+    """Whether Table 6 has the numbers of Tables 1, 4 and 5 for the same training and the network these name first."""
+    six, one = results.rows.set_index(["approach", "dataset"]).loc["CM-ACC"], printed("cmacc_table1")
+    elsewhere = {("Kinetics-Sound", target): one.set_index("approach").loc["CM-ACC", target] for target in TARGETS}
     for (name, size), target in itertools.product((("Kinetics700", "240K"), ("AudioSet", "1.8M")), TARGETS):
         rows = printed("cmacc_table5" if target == "ESC50" else "cmacc_table4")
         same = (rows["method"] == "Ours") & (rows["pretrain_set"] == name) & (rows["pretrain_size"] == size)
         elsewhere[name, target] = rows.loc[same, target].iloc[0]
-    different = [f"{name}, {target}: {six.loc[name, target]} and {value}" for (name, target), value in elsewhere.items()
-                 if abs(six.loc[name, target] - value) > verdicts.ROUNDING]
-    return not different, f"{len(elsewhere)} compared, unequal: {'; '.join(different) or 'none'}"
+    gaps = {f"{name}, {target}": six.loc[name, target] - value for (name, target), value in elsewhere.items()}
+    unequal = {name: exact(gap) for name, gap in gaps.items() if abs(gap) > statistics.ROUNDING}
+    return not unequal, {"compared": exact(len(gaps)), **unequal}
 
 
-def printed_norms() -> predicates.Exact:
-    """Fig. 5: the two negatives of music against the third."""
-    table = printed("cmacc_fig5_gradient_norms").set_index("negative")["gradient_norm"]
-    least, easy = table.drop("riding a camel").min(), table["riding a camel"]
-    return least > 10 * easy, f"{least} and more against {easy}, three negatives of one query"
+def norms_by_similarity(*_: Any) -> Judged:
+    """Gradient norms of Eq. 4 and 5 of keys near one query, and between two, over those of random keys.
 
-
-@cache
-def norms_by_similarity() -> predicates.Exact:
-    """Gradient norms of Eq. 4 and 5 for keys of one length, near one of 128 queries or unlike all of them."""
+    Keys and queries have one length, 1, 4 or 16, in 512 dimensions, among 128 queries. Keys between two are nearer to
+    one by a thousandth, so that rounding does not choose their pseudo-label. Holds if keys like queries have larger
+    gradients in both places, fails if in neither.
+    """
     generator, ratios = torch.Generator().manual_seed(0), {}
     for length in (1, 4, 16):
         queries, inputs, apart = (torch.randn(128, 512, generator=generator, dtype=torch.float64) for _ in range(3))
-        queries, apart = length * normalize(queries, dim=1), normalize(apart, dim=1)
-        near = length * normalize(0.8 * queries / length + 0.6 * apart, dim=1)
-        factors = [gradient_factors(candidates, queries, inputs) for candidates in (near, length * apart)]
-        close, far = (float((a.norm(dim=1) * b.norm(dim=1)).mean()) for a, b in factors)
-        ratios[length] = close / far
-    said = ", ".join(f"{ratio:.4f} at length {length}" for length, ratio in ratios.items())
-    said = f"mean norm of keys at cosine 0.8 to a query over that of random keys (d = 512, M = 128): {said}"
-    return min(ratios.values()) > 1, said
+        queries, apart = normalize(queries, dim=1), normalize(apart, dim=1)
+        places = {"near one query": 0.8 * queries + 0.6 * apart, "between two": queries + 0.999 * queries.roll(1, 0)}
+        norms = {}
+        for place, keys in {**places, "random": apart}.items():
+            a, b = gradient_factors(length * normalize(keys, dim=1), length * queries, inputs)
+            norms[place] = float((a.norm(dim=1) * b.norm(dim=1)).mean())
+        ratios |= {f"{place}, length {length}": norms[place] / norms["random"] for place in places}
+    larger = [ratio > 1 for ratio in ratios.values()]
+    return HOLDS if all(larger) else UNDECIDED if any(larger) else FAILS, {
+        name: exact(ratio) for name, ratio in ratios.items()}
 
 
-def settings() -> Series:
-    """The printed hyper-parameters by name."""
-    return printed("cmacc_hyperparameters").set_index("key")["value"]
+def pseudo_label_is_least(*_: Any) -> Judged:
+    """Whether the pseudo-label's gradient of Eq. 5 is the smallest of all labels', for simulated candidates.
+
+    That of label y has the norm |k| |H^T (p - e_y)|. For random keys and layers' inputs of 128 queries, at the logits'
+    deviations 1, 3 and 10.
+    """
+    generator, shares = torch.Generator().manual_seed(0), {}
+    for scale in (1, 3, 10):
+        inputs = torch.randn(128, 512, generator=generator, dtype=torch.float64).relu()
+        logits = scale * torch.randn(256, 128, generator=generator, dtype=torch.float64)
+        posterior = logits.softmax(dim=1)
+        gram = inputs @ inputs.T                                                                       # (128, 128)
+        shared = ((posterior @ gram) * posterior).sum(1, keepdim=True)
+        norms = (shared - 2 * posterior @ gram + gram.diagonal()).sqrt()                               # (256, 128)
+        label = norms.gather(1, posterior.argmax(1, keepdim=True))
+        smaller = (norms < label - 1e-9).any(dim=1).double().mean()
+        shares[f"% of candidates with a smaller one, deviation {scale}"] = exact(100 * float(smaller))
+    return all(share.value == 0 for share in shares.values()), shares
 
 
-def multiples() -> predicates.Exact:
+def sizes_in_batches(*_: Any) -> Judged:
     """The printed sizes as multiples of the batch."""
-    batch, dictionary, pool = (int(settings()[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
-    said = f"{dictionary} = {dictionary / batch:g} x {batch}, {pool} = {pool / batch:g} x {batch}"
-    return (dictionary, pool) == (30 * batch, 300 * batch), said
+    settings = printed("cmacc_hyperparameters").set_index("key")["value"]
+    batch, dictionary, pool = (int(settings[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
+    numbers = {"batches in the dictionary": exact(dictionary / batch), "in the pool": exact(pool / batch)}
+    return (dictionary, pool) == (30 * batch, 300 * batch), numbers
 
 
-def mutual_information() -> predicates.Exact:
-    """The printed information against the running sum of logarithms."""
-    table = printed("spatial_multiomniglot_mi")
-    worst = (table["alphabet_size"].map(math.log).cumsum() - table["MI_nats"]).abs().max()
-    return worst < 1e-4, f"largest difference {worst:.1g} nats over {len(table)} alphabets"
+def information_is_a_sum(claim: Claim, results: Results) -> Judged:
+    """The printed information against the running sum of the alphabets' logarithms."""
+    worst = (results.rows["alphabet_size"].map(math.log).cumsum() - results.rows["MI_nats"]).abs().max()
+    return worst < 1e-4, {"largest difference, nats": exact(worst)}
 
 
-def similar_early(log: DataFrame) -> predicates.Judged:
-    """The first tenth of the curves, gradient against random."""
-    early = log[(log["step"] <= log["step"].max() / 10) & log["sampler"].isin(["gradient", "random"])]
-    means = early.groupby([*BY_POOL, "seed", "sampler"])["categories_video"].mean().unstack("sampler").dropna()
-    if set(means) != {"gradient", "random"} or means.empty:
-        return None
-    gaps = _by_pool(100 * (means["gradient"] - means["random"]) / means.index.get_level_values("batch"))
-    return verdicts.within(gaps, 5.0), f"{verdicts.listed(gaps)} % of M"
+def norms_of_picks(claim: Claim, results: Results) -> Judged:
+    """Whether the gradients of what one sampler picks exceed those of another's, from one pool; of both modalities."""
+    samplers, numbers = [parsed(side)["sampler"][0] for side in (claim.first, claim.second)], {}
+    for modality, rows in results.rows.groupby("modality"):
+        sides = [rows.loc[rows["sampler"] == sampler, "gradient_norm"] for sampler in samplers]
+        test = stats.ttest_ind(*sides, equal_var=False)
+        value = sides[0].mean() - sides[1].mean()
+        numbers[str(modality)] = Estimate(float(value), float(value / test.statistic), float(test.df),
+                                          (len(sides[0]), len(sides[1])))
+    return above(numbers), numbers
 
 
-def growing_diversity(log: DataFrame) -> predicates.Judged:
-    """The last tenth of the curves against the first, of gradient embeddings."""
-    log = log[log["sampler"] == "gradient"]
-    if log.empty:
-        return None
-    share = log["step"] / log["step"].max()
-    first, last = (log[part].groupby([*BY_POOL, "seed"])["categories_video"].mean()
-                   for part in (share <= 0.1, share > 0.9))
-    growth = _by_pool(last - first)
-    return verdicts.above(growth), f"last minus first, {verdicts.listed(growth)}"
+def depends_on_category(claim: Claim, results: Results) -> Judged:
+    """Whether the pretext accuracy is not one in all categories: chi-squared test for queries of each kind."""
+    numbers, chances = {}, []
+    rows = results.rows.assign(right=results.rows["accuracy"] / 100 * results.rows["pairs"])
+    for query, of_query in rows.groupby("query"):
+        totals = of_query.groupby("category")[["right", "pairs"]].sum()
+        table = [totals["right"], totals["pairs"] - totals["right"]]
+        test = stats.chi2_contingency(table, correction=False)
+        chances.append(test.pvalue)
+        numbers |= {f"queries of {query}: chi-squared": exact(test.statistic), f"{query}, degrees": exact(test.dof),
+                    f"{query}, p": exact(test.pvalue)}
+    return HOLDS if all(chance < ERROR for chance in chances) else UNDECIDED, numbers
 
 
-def _by_pool(values: Series) -> Estimates:
-    return {f"{frequency}, M = {batch}": verdicts.paired(rows)
-            for (frequency, batch), rows in values.groupby(level=BY_POOL)}
-
-
-def categories_differ(log: DataFrame) -> predicates.Judged:
-    """Whether the pretext accuracy is one in all categories, by a chi-squared test for queries of each kind."""
-    said, chances = [], []
-    for query, rows in log.assign(right=log["accuracy"] / 100 * log["pairs"]).groupby("query"):
-        totals = rows.groupby("category")[["right", "pairs"]].sum()
-        share = totals["right"].sum() / totals["pairs"].sum()
-        spread = ((totals["right"] - share * totals["pairs"]) ** 2 / (share * (1 - share) * totals["pairs"])).sum()
-        chances.append(float(stats.chi2.sf(spread, len(totals) - 1)))
-        said.append(f"queries of {query}: chi-squared {spread:.0f} with {len(totals) - 1} degrees of freedom, "
-                    f"p = {chances[-1]:.2g}")
-    return verdicts.HOLDS if all(chance < verdicts.ERROR for chance in chances) else verdicts.UNDECIDED, "; ".join(said)
-
-
-def norms_of_picks(first: str, second: str) -> Check:
-    """Gradient norms of what one sampler picks minus those of another's, from one pool; of both modalities."""
-
-    def judge(log: DataFrame) -> predicates.Judged:
-        norms = log.groupby(["modality", "sampler"])["gradient_norm"].agg(["mean", "sem", "count"])
-        if not {first, second} <= set(log["sampler"]):
-            return None
-        gaps = {}
-        for modality in log["modality"].unique():
-            mean, sem, count = (norms.loc[(modality, [first, second]), column] for column in norms)
-            basis = f"{count.iloc[0]:.0f} against {count.iloc[1]:.0f} picks"
-            gaps[modality] = verdicts.Estimate(mean.iloc[0] - mean.iloc[1], math.hypot(*sem), count.min() - 1, basis)
-        return verdicts.above(gaps), f"{first} minus {second}, {verdicts.listed(gaps)}"
-
-    return predicates.of_log("selected_negatives", judge)
-
-
-def easy_grids(setting: Setting) -> Estimates:
-    """Every method with one and two characters, against 99 %."""
-    gaps, deviation = {}, setting.deviation("mutual_information")
-    for (name, method), number in itertools.product(METHODS.items(), (1, 2)):
-        values = setting.values("mutual_information", method=method, characters=number) - 99
-        error, basis = deviation.value / math.sqrt(max(len(values), 1)), f"{len(values)} runs"
-        gap = verdicts.Estimate(float(values.mean()), error, deviation.freedom, basis, len(values))
-        gaps[f"{name}, {number}"] = gap if len(values) else None
-    return gaps
-
-
-def regimes(table: str, setting: Setting) -> Sequence[Fields]:
-    """What cells depart in where the table's question has an answer: of shortened recipes on grids of characters its
-    `REGIMES`, as their usual grids leave methods no room to differ; else nothing.
-    """
-    shortened = manifest.plain(setting.dataset) in CHARACTERS and setting.preset != "paper"
-    return REGIMES[table] if shortened else [{}]
-
-
-def dictionary_steps(setting: Setting, methods: tuple[str, ...], past: bool) -> Estimates:
-    """Accuracy at a larger dictionary minus that at a smaller one, on every target.
-
-    Args:
-        past: the largest size beyond `LARGE` against the largest up to it; else the largest up to `SAVING` against the
-            smallest. None for a method without such sizes.
-    """
-    sides, lacking, regime = {}, {}, regimes("dictionary_size", setting)[0]
-    for name in methods:
-        rows = setting.rows("dictionary_size", regime, method=METHODS[name])
-        sizes = sorted(set(rows["dictionary"])) if len(rows) else []
-        smaller = [size for size in sizes if size <= (LARGE if past else SAVING)]
-        lower, upper = (smaller[-1:], sizes[-1:]) if past else (sizes[:1], smaller[-1:])
-        if lower and upper and lower < upper:
-            pair = tuple({"method": METHODS[name], "dictionary": size, "departing": regime}
-                         for size in (*upper, *lower))
-            sides[f"{name}, {lower[0]} to {upper[0]} keys"] = pair
-        else:
-            lacking[name] = None
-    return {**predicates.differences("dictionary_size", sides, measures=READ, targets=True)(setting), **lacking}
-
-
-def in_regimes(table: str, sides: predicates.Sides, *, every: bool = False) -> Callable[[Setting], Estimates]:
-    """As `predicates.differences`; on grids of characters in one regime of the table, or in all.
-
-    Args:
-        every: in all regimes, instead of the first in which most pairs have an error.
-    """
-
-    def compare(setting: Setting) -> Estimates:
-        found = [_in_regime(table, sides, setting, regime) for regime in regimes(table, setting)]
-        if every:
-            return {name: estimate for estimates in found for name, estimate in estimates.items()}
-        return max(found, key=lambda estimates: sum(one is not None and not math.isnan(one.error)
-                                                    for one in estimates.values()))
-
-    return compare
-
-
-def _in_regime(table: str, sides: predicates.Sides, setting: Setting, regime: Fields) -> Estimates:
-    """The first cells of each pair minus the second, on every target; of grids on new pairs and on drawings never seen.
-
-    Names end with what tells the regime from others of the table.
-    """
-    shared = set.intersection(*({*other.items()} for other in regimes(table, setting)))
-    called = in_words({name: value for name, value in regime.items() if (name, value) not in shared})
-    placed = {name: tuple({**side, "departing": regime} for side in pair) for name, pair in sides.items()}
-    found = predicates.differences(table, placed, measures=READ, targets=True)(setting)
-    return {", ".join(filter(None, (name, called))): estimate for name, estimate in found.items()}
-
-
-def shrinking_gap_here(setting: Setting) -> Estimates:
-    """By how much the gap between active negatives and OHEM's is smaller at M = 128 than at 32, by shared seeds."""
-    shrinking = {}
-    for target in setting.targets("ohem_vs_active"):
-        active, ohem = ({batch: setting.values("ohem_vs_active", target, sampler=sampler, batch=batch)
-                         for batch in (32, 128)} for sampler in ("gradient", "ohem"))
-        shrinks = ((active[32] - ohem[32]) - (active[128] - ohem[128])).dropna()
-        shrinking[f"{target}, M = 32 to 128"] = verdicts.paired(shrinks) if len(shrinks) else None
-    return shrinking
-
-
-def _approaches(pairs: Pairs) -> Check:
-    """The first approach of each pair minus the second, on every target."""
-    sides = {name: ({"approach": first}, {"approach": second}) for name, (first, second) in pairs.items()}
-    return measured(("cross_modal",), in_regimes("cross_modal", sides), verdicts.above)
-
-
-def _samplers(first: str, second: str, batches: Iterable[int] = BATCHES) -> Callable[[Setting], Estimates]:
-    """One sampler minus another, for every M and on every target."""
-    sides = {f"M = {batch}": tuple({"sampler": name, "batch": batch} for name in (first, second)) for batch in batches}
-    return in_regimes("ohem_vs_active", sides, every=True)
-
-
-def _fine_tuned(first: str, second: str) -> Check:
-    return measured(("ohem_vs_active",), _samplers(first, second), verdicts.above)
-
-
-def released_selection(setting: Setting) -> Estimates:
-    """The selection of the released code minus that of the paper, for every M that it was run with."""
-    rows = [setting.rows("ohem_vs_active", regime, sampler="released") for regime in regimes("ohem_vs_active", setting)]
-    batches = sorted({batch for cells in rows for batch in cells.get("batch", ())})
-    return _samplers("released", "gradient", batches)(setting)
-
-
-def more_categories(other: str, batches: tuple[int, ...] = BATCHES) -> Check:
-    """Categories among negatives that gradients select minus those of another sampler, at the end of training.
-
-    Both choose post hoc from the pools of one encoder, balanced and with Zipf's frequencies.
-    """
-
-    def judge(log: DataFrame) -> predicates.Judged:
-        log = log[log["version"] == log["version"].max()]
-        log = log[log["step"] == log["step"].max()]
-        last = log[(log["measure"] == "categories") & (log["posterior"] == 1) & log["batch"].isin(batches)]
-        counted = last.pivot_table(index=["frequency", "batch", "seed"], columns="sampler", values="value")
-        if not {"gradient", other} <= set(counted):
-            return None
-        gains = (counted["gradient"] - counted[other]).dropna()
-        estimates = {f"{frequency}, M = {batch}": verdicts.paired(rows, "encoders")
-                     for (frequency, batch), rows in gains.groupby(["frequency", "batch"])}
-        pools = {*itertools.product(FREQUENCIES, batches)}
-        complete = pools == {*gains.index.droplevel("seed")}
-        verdict = verdicts.above(estimates) if complete else verdicts.UNDECIDED
-        return verdict, f"post hoc, gradient minus {other}, {verdicts.listed(estimates)}"
-
-    return predicates.of_log("post_hoc_diversity", judge)
-
-
-def _grids(pairs: Mapping[str, tuple[str, int, str, int]], judge=verdicts.above) -> Check:
-    """One method at a number of characters minus another, or at another."""
-    sides = {name: ({"method": METHODS[first], "characters": number}, {"method": METHODS[second], "characters": other})
-             for name, (first, number, second, other) in pairs.items()}
-    compare = in_regimes("mutual_information", sides)
-    return measured(("mutual_information",), compare, judge, datasets=("multiomniglot",))
-
-
-def _dictionaries(judge, past: bool, *methods: str) -> Check:
-    return measured(("dictionary_size",), partial(dictionary_steps, methods=methods, past=past), judge)
-
-
-def pool(evidence: Evidence) -> str:
-    """The pool beside both sizes of Kinetics-Sound."""
-    size = int(settings()["pool_N"])
-    return f"the pool of {size} is {size / 22_000:.1f} times 22K and {size / 14_000:.1f} times 14K videos"
-
-
-def short_schedule(evidence: Evidence) -> str:
-    """Table 3 beside Tables 1 and 4."""
-    one, four = printed("cmacc_table1").set_index("approach"), printed("cmacc_table4")
-    best = four.loc[(four["method"] == "Ours") & (four["pretrain_set"] == "Kinetics700"), "UCF101"].item()
-    random, active = (by_batch(sampler, "UCF101")[128] for sampler in ("Random", "Active"))
-    smaller = f"{one.loc['SMoCo', 'UCF101']} of SMoCo after Kinetics-Sound"
-    return f"UCF101, M = 128: random {random} against {smaller}, active {active} against {best} in Table 4"
-
-
-def scratch(evidence: Evidence) -> str:
-    """Training from scratch in Tables 1 and 4."""
-    one, four = printed("cmacc_table1").set_index("approach"), printed("cmacc_table4").set_index("method")
-    gaps = one.loc["Scratch", TARGETS[:2]] - four.loc["Scratch", TARGETS[:2]]
-    return f"{gaps['UCF101']:.1f} and {gaps['HMDB51']:.1f} points apart"
-
-
-def coverage(evidence: Evidence) -> str:
-    """The closed form at every M, and what random sampling gave here beside its own expectation."""
-    said = [f"M = {row.draws}: {row.expected:.1f}, {row.percent_of_categories:.1f} % of {row.categories}, "
-            f"{row.percent_of_draws:.1f} % of M"
-            for row in uniform_draws((CATEGORIES,), BATCHES).itertuples()]
-    for setting in evidence.settings("category_diversity"):
-        rows = setting.rows("category_diversity", sampler="random", batch=128)
-        if len(rows):
-            said.append(f"{setting}, M = 128: {rows['categories_video'].mean():.1f} "
-                        f"measured, {rows['expected'].mean():.1f} expected")
-    return f"uniform draws: {'; '.join(said)}"
-
-
-LENGTHS = [  # unit length beside the printed recipe's any length, and the reverse beside the quick recipe's unit length
-    change | posterior for posterior, change in (
-        ({}, {"normalised": True, "temperature": 0.07}), ({}, {"normalised": False, "temperature": 0.7}),
-        ({"posterior_temperature": 0.07}, {"normalised": True, "temperature": 0.07}),
-        ({"posterior_temperature": 1.0}, {"normalised": False, "temperature": 0.7}),
-    )
-]
-BEST = predicates.of_print(best_over_others, name="best of CM-ACC over best of others")
-SAME_NETWORK = predicates.of_print(best_over_others, name="R(2+1)D-18, AudioSet 1.8M", architecture="R(2+1)D-18",
-                       pretrain_size="1.8M")
-CLAIMS = predicates.claims("cmacc", "CM-ACC", {
-    "C1": predicates.closed_form(random_coverage),
-    "C2": predicates.closed_form(active_coverage),
-    "C3": more_categories("random", (128,)),
-    "C4": more_categories("random"),
-    "C5": more_categories("feature"),
-    "C6": predicates.of_log("category_curves", similar_early),
-    "C7": measured(("mutual_information",), easy_grids, partial(verdicts.within, tolerance=2.0), numbers=True,
-                   datasets=("multiomniglot",)),
-    "C8": _grids({"one minus three characters": ("SMoCo", 1, "SMoCo", 3)}),
-    "C9": _grids({f"{number} characters": ("XMoCo", number, "SMoCo", number) for number in (1, 3, 5)}),
-    "C10": _grids({"9 characters": ("XMoCo", 9, "SMoCo", 9)}, partial(verdicts.within, tolerance=CLOSE)),
-    "C11": _grids({f"over {other}, {number} characters": ("CM-ACC", number, other, number)
-                   for other in ("SMoCo", "XMoCo") for number in (3, 5, 9)}),
-    "C12": _dictionaries(verdicts.above, False, *METHODS),
-    "C13": _dictionaries(verdicts.below, True, "SMoCo", "XMoCo"),
-    "C14": _dictionaries(partial(verdicts.above, margin=-1.0), True, "CM-ACC"),
-    "C15": printed_rows("table1", "approach", ACROSS),
-    "C16": _approaches(ACROSS),
-    "C17": printed_rows("table1", "approach", LAYER),
-    "C18": _approaches(LAYER),
-    "C19": printed_rows("table1", "approach", ACTIVE),
-    "C20": _approaches(ACTIVE),
-    "C21": predicates.of_print(printed_gains),
-    "C22": printed_rows("table2", "embedding_space", over(("Gradient Embedding", "Feature Embedding"))),
-    "C23": _approaches({"CM-ACC over CM-ACC, features": ("CM-ACC", FEATURES)}),
-    "C24": printed_rows("table3", "sampler", over(("Active", "Random"))),
-    "C25": _fine_tuned("gradient", "random"),
-    "C26": printed_rows("table3", "sampler", over(("Random", "OHEM"))),
-    "C27": _fine_tuned("random", "ohem"),
-    "C28": predicates.of_print(printed_batches),
-    "C29": BEST,
-    "C30": predicates.of_print(comparable_gains, number=4, targets=TARGETS[:2]),
-    "C31": SAME_NETWORK,
-    "C32": predicates.of_print(comparable_gains, number=5, targets=["ESC50"]),
-    "C33": printed_rows("table6", ["approach", "dataset"], {
-        "240K over 22K": (("CM-ACC", "Kinetics700"), ("CM-ACC", "Kinetics-Sound")),
-        "1.8M over 240K": (("CM-ACC", "AudioSet"), ("CM-ACC", "Kinetics700")),
-    }),
-    "C34": printed_rows("table6", ["approach", "dataset"], {
-        "CM-ACC 1.8M over supervised": (("CM-ACC", "AudioSet"), ("Supervised", "Kinetics400")),
-    }),
-    "C35": predicates.of_print(repeated_numbers),
-    "C36": predicates.of_print(printed_norms),
-    "C37": predicates.closed_form(norms_by_similarity),
-    "C38": predicates.of_print(multiples),
-    "C39": predicates.closed_form(mutual_information),
-    "C40": norms_of_picks("random", "ohem"),
-    "C41": norms_of_picks("gradient", "random"),
-    "C42": predicates.of_log("pretext_accuracy", categories_differ),
-    "C43": printed_rows("table1", "approach", {name: (name, "Scratch") for name in WITHOUT_LABELS}),
-    "C44": _approaches(over(("SMoCo", "Scratch"))),
-    "C45": _approaches(over(*((name, "Scratch") for name in WITHOUT_LABELS if name != "SMoCo"))
-                       | {"CM-ACC, features over Scratch": (FEATURES, "Scratch")}),
-    "C46": printed_rows("table3", "sampler", over(("Active", "OHEM"))),
-    "C47": _fine_tuned("gradient", "ohem"),
-    "C48": predicates.of_print(shrinking_gap),
-    "C49": measured(("ohem_vs_active",), shrinking_gap_here, verdicts.above),
-    "C50": predicates.of_log("category_curves", growing_diversity),
-}, VIEW=VIEW, GRIDS=GRIDS, POSTERIOR=POSTERIOR, CLOSE=CLOSE, SAVING=SAVING, LARGE=LARGE)
-DISCREPANCIES = predicates.discrepancies("cmacc", "CM-ACC", {
-    "C-1": predicates.said_by(predicates.of_print(repeated_numbers)),
-    "C-2": pool,
-    "C-3": short_schedule,
-    "C-4": scratch,
-    "C-5": coverage,
-    "C-7": predicates.said_by(predicates.closed_form(norms_by_similarity)),
-    "C-8": predicates.joined(predicates.said_by(BEST, "margins of the best rows: "),
-                             predicates.said_by(SAME_NETWORK, "with one network: ")),
-    "C-10": predicates.said_by(measured(("ohem_vs_active",), released_selection, verdicts.different),
-                               "released minus printed, "),
-    "C-11": predicates.departing(*RUN, momentum=0.9),
-    "C-12": predicates.joined(*(predicates.departing(*RUN, **change) for change in LENGTHS)),
-    "C-13": predicates.departing(*RUN, renewed=False),
-    "C-14": predicates.said_by(norms_of_picks("ohem", "random"), "norms of gradients: "),
-    "C-21": predicates.departing("mutual_information", view="characters"),
-    "C-22": predicates.departing(*RUN, own_excluded=False),
-})
+RULES: dict[str, Rule] = {
+    "random coverage": random_coverage, "active coverage": active_coverage,
+    "categories post hoc": categories_post_hoc, "alike early": alike_early, "grows": grows,
+    "gap shrinks": gap_shrinks, "printed gains": printed_gains, "comparable gains": comparable_gains,
+    "best of all": best_of_all, "repeated numbers": repeated_numbers, "norms by similarity": norms_by_similarity,
+    "pseudo-label is least": pseudo_label_is_least, "sizes in batches": sizes_in_batches,
+    "information is a sum": information_is_a_sum,
+    "norms of picks": norms_of_picks, "depends on category": depends_on_category,
+}

@@ -1,7 +1,6 @@
 """CM-ACC's tables: which recipes they compare, the printed number of each, and Tables 4 to 6."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,7 @@ from repro.audiovisual.study import CLIPS
 from repro.data import manifest
 from repro.recipe import choose
 from repro.report.printed import printed
-from repro.table import AS_PRESET, Fields, Table, by_preset
+from repro.table import FROM_PRESET, Table, by_preset
 
 ON_GRIDS = "characters"  # the target of recipes of grids of characters, which linear probes read
 PROBED = {ON_GRIDS: "linear", "unseen": "linear_held_out"}  # targets of their tables, with what probes measure
@@ -22,15 +21,6 @@ FEATURES = "CM-ACC, feature embedding"  # of Table 2; the other approaches are T
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
-}
-THREE: Fields = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True}
-REGIMES: dict[str, Sequence[Fields]] = {  # of grids of characters, by table: those in which its question has an answer
-    "cross_modal": [THREE],
-    "ohem_vs_active": [{**THREE, "dictionary": 256}, THREE],
-    "dictionary_size": [{"characters": 3, "pairs": 50_000, "augmented": True, "iterations": 1250, "pool": 40_960}],
-    "mutual_information": [{"pairs": 50_000, "augmented": True}, {"augmented": True}],
-    "category_diversity": [{"categories": 101, "iterations": 624, "frequency": "zipf"},
-                           {"categories": 101, "iterations": 624}],
 }
 WITHOUT_CATEGORIES = ("audioset", "esc50")  # here; or without pictures
 MEASURES = ("trained_on",)
@@ -79,14 +69,21 @@ def by_target(cells: DataFrame) -> DataFrame:
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
     ("unseen").
 
-    Cells that differ in the list of their targets alone fine-tune the same encoder: they count once.
+    Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
-    encoders = [str({**changes, "targets": ""}) for changes in cells["changes"]]
-    targets = [[*PROBED] if asked == ON_GRIDS else [*filter(None, asked.split(","))] for asked in cells["targets"]]
-    rows = cells.assign(target=targets, encoder=encoders).explode("target", ignore_index=True).dropna(subset="target")
+    asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in cells["targets"]]
+    rows = cells.assign(target=asked, encoder=_encoders(cells, "targets"))
+    rows = rows.explode("target", ignore_index=True).dropna(subset="target")
     rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
-    rows = rows.drop_duplicates(["method", "version", "seed", "target", "encoder"]).astype({"trained_on": int})
-    return with_notes(rows.drop(columns="encoder"))
+    rows = rows.drop_duplicates(["encoder", "seed", "target"]).astype({"trained_on": int})
+    first = rows.groupby(["encoder", "target"])["recipe_number"].transform("min")
+    return with_notes(rows.drop(columns="encoder").assign(recipe_number=first))
+
+
+def _encoders(cells: DataFrame, *judged_by: str) -> Series:
+    """A text for every cell that is the same where recipes differ in how their encoders are judged alone."""
+    fields = [name for name in CLIPS.fields if name not in judged_by and name in cells]
+    return cells[fields].astype(str).agg(", ".join, axis="columns") if len(cells) else Series(dtype=str)
 
 
 def over_splits(cells: DataFrame) -> DataFrame:
@@ -97,8 +94,8 @@ def over_splits(cells: DataFrame) -> DataFrame:
     `printed_in` is the table that `printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)".
     """
     rows = by_target(cells)
-    named = [rows[name] for name in ("method", "video_trunk", "version", "seed", "target")]
-    alike = rows.groupby([*named, rows["departures"].map(str)], sort=False).ngroup()
+    encoders = _encoders(rows, "targets", "split")
+    alike = rows.groupby([encoders, rows["seed"], rows["target"]], sort=False).ngroup()
     official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
     single = rows["split"].where(rows["split"] > 0)
     whole = single.notna() & (single.groupby(alike).transform("nunique") == official)
@@ -106,6 +103,8 @@ def over_splits(cells: DataFrame) -> DataFrame:
     rows = rows.assign(split=rows["split"].where(~whole, 0), value=rows["value"].where(~whole, means["value"]),
                        trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))
     rows = rows[~DataFrame({"encoder": alike, "split": rows["split"]}).duplicated()]
+    first = rows.groupby([encoders, rows["target"], rows["split"]])["recipe_number"].transform("min")
+    rows = rows.assign(recipe_number=first)
     return rows.assign(printed_in=[printed_in(row) for row in rows.itertuples()])
 
 
@@ -219,8 +218,7 @@ def pretrained_on(method: str, dataset: str) -> str:
 def _table(name: str, title: str, place: str, rows: list[dict[str, Any]], columns: tuple[str, ...], *,
            usual: str = "kinetics700", **options: Any) -> Table:
     """A table of clips, a row for each target, which the paper has on the data set `usual`."""
-    shared = {"study": CLIPS, "datasets": datasets(usual), "measures": MEASURES, "arrange": by_target,
-              "settings": lambda dataset: REGIMES.get(name, ()) if dataset in CHARACTERS else ()}
+    shared = {"study": CLIPS, "datasets": datasets(usual), "measures": MEASURES, "arrange": by_target}
     return Table(name=name, title=title, place=place, rows=rows, columns=(*columns, "target"), **shared | options)
 
 
@@ -228,7 +226,7 @@ TABLES = {table.name: table for table in (
     _table(
         "cross_modal", "Within or across modalities, with and without the extra layer and active selection",
         "Tables 1 and 2",
-        [{"approach": approach, "targets": AS_PRESET, **fields} for approach, fields in {
+        [{"approach": approach, "targets": FROM_PRESET, **fields} for approach, fields in {
             "Scratch": {"method": "scratch"},
             "Supervised": {"method": "supervised"},
             "SMoCo": {"method": "smoco"},
@@ -243,13 +241,13 @@ TABLES = {table.name: table for table in (
     _table(
         "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
         "Table 3",
-        [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": AS_PRESET}],
+        [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": FROM_PRESET}],
         ("sampler", "batch"), printed=printed_sampler,
     ),
     _table(
         "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
         "Fig. 3b, whose values are not printed",
-        [{"method": SELF_SUPERVISED, "dictionary": dictionaries, "targets": AS_PRESET}],
+        [{"method": SELF_SUPERVISED, "dictionary": dictionaries, "targets": FROM_PRESET}],
         ("method", "dictionary"),
     ),
     _table(
@@ -261,7 +259,7 @@ TABLES = {table.name: table for table in (
     ),
     _table(
         "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
-        [{"method": ("cmacc",), "video_trunk": AS_PRESET, "split": (0,), "targets": AS_PRESET}],
+        [{"method": ("cmacc",), "video_trunk": FROM_PRESET, "split": (0,), "targets": FROM_PRESET}],
         ("method", "video_trunk", "split"), methods=METHODS, printed=printed_transfer,
         measures=(*MEASURES, "printed_in"), arrange=over_splits,
     ),
@@ -274,7 +272,7 @@ TABLES = {table.name: table for table in (
             "targets": "",  # nothing is fine-tuned
             "iterations": by_preset(paper=300, quick=300, smoke=2),
         }],
-        ("sampler", "batch"), measures=("trained_on", "expected"), arrange=by_modality,
+        ("sampler", "batch"), measures=("trained_on", "expected", "version"), arrange=by_modality,
         datasets=tuple(name for name in datasets("ucf101") if name not in WITHOUT_CATEGORIES),
     ),
 )}

@@ -1,126 +1,76 @@
-"""What the SCE supplement says, and where it disagrees: held against printed numbers, closed forms and our cells."""
+"""Rules for sentences of the SCE supplement that are more than a comparison of rows; see `repro.report.claims`."""
 
-import functools
+from typing import Any
 
 import torch
-from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.papers import predicates
-from repro.papers.sce.tables import PRINTED_NAMES, printed_grid
-from repro.report.evidence import Estimates, Evidence, Setting, measured
+from repro.papers.sce.tables import printed_grid
+from repro.report import statistics
+from repro.report.claims import Claim, Judged, Results, Rule, above, exact, runs_of
 from repro.report.printed import PAPERS, printed
-from repro.report.verdicts import ROUNDING, above, difference, reproduced
+from repro.report.statistics import Estimate
 
-GRID, LIKE = "temperature_grid", ("image_methods",)  # the other has more seeds of like cells
-RUN = ("image_methods", "positive_keys", GRID)
-INTERIOR = ((0.05, 0.03), (0.07, 0.1))  # key temperatures inside the searched range, and the nearer end of it
-KEPT = 0.95  # share of the best accuracy of a row below which an encoder would be called collapsed
-SAME = 1e-3  # nats
+SAME = 1e-3  # nats, below which a rest of the loss is called negligible
 
 
-def best_temperatures() -> predicates.Exact:
-    """The four best pairs against the maxima of the grid."""
-    grid, best = printed("sce_temperature_long"), printed("sce_best_temperature").set_index("dataset")
+def best_pairs(claim: Claim, results: Results) -> Judged:
+    """Whether the printed best temperatures and accuracies are the maxima of the printed grid."""
+    columns, best = ["tau", "tau_m", "top1"], printed("sce_best_temperature").set_index("dataset")
+    grid = results.rows
     maxima = grid.loc[grid.groupby("dataset")["top1"].idxmax()].set_index("dataset")
-    numbers = [f"{name}: {row.tau:g}, {row.tau_m:g}, {row.top1:.2f}" for name, row in maxima.iterrows()]
-    same = (maxima.loc[best.index, ["tau", "tau_m", "top1"]] - best[["tau", "tau_m", "top1"]]).abs().lt(ROUNDING)
-    return bool(same.all(axis=None)), "; ".join(numbers)
+    same = (maxima.loc[best.index, columns] - best[columns]).abs().lt(statistics.ROUNDING).all(axis=1)
+    return bool(same.all()), {"data sets": exact(len(best)), "of them as in the grid": exact(same.sum())}
 
 
-def sharper_targets() -> predicates.Exact:
-    """Whether the target of every best pair is sharper than the query's distribution."""
-    best = printed("sce_best_temperature")
-    numbers = ", ".join(f"{row.dataset} {row.tau_m:g} and {row.tau:g}" for row in best.itertuples())
-    return bool((best["tau_m"] < best["tau"]).all()), f"target and query: {numbers}"
+def best_beyond_noise(claim: Claim, results: Results) -> Judged:
+    """Whether the best printed accuracy of every data set exceeds the second best by more than seeds scatter.
+
+    Two single runs of a deviation s between seeds differ by s sqrt(2); s is that of our grid.
+    """
+    runs, _ = runs_of(results, claim.measure)
+    deviation, numbers = statistics.pooled(runs), {}
+    for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet"):
+        best, second = printed_grid(dataset).nlargest(2)
+        numbers[dataset] = Estimate(best - second, deviation.value * 2**0.5, deviation.df, (1, 1))
+    return above(numbers), numbers
 
 
-def equal_temperatures() -> predicates.Exact:
-    """Accuracy where both temperatures are 0.1, as a share of the best at that query temperature."""
-    rows = _printed_at(0.1)
-    numbers = ", ".join(f"{name} {rows.loc[name, 0.1]:.2f} of {rows.loc[name].max():.2f}" for name in rows.index)
-    return bool((rows[0.1] / rows.max(axis=1) >= KEPT).all()), numbers
+def keeps_its_accuracy(claim: Claim, results: Results) -> Judged:
+    """Whether accuracies where both temperatures are 0.1 are `margin` times the best at that of the query, or more."""
+    rows = results.rows[results.rows["tau"] == 0.1].pivot(index="dataset", columns="tau_m", values="top1")
+    shares = rows[0.1] / rows.max(axis=1)
+    return bool((shares >= claim.margin).all()), {name: exact(share) for name, share in shares.items()}
 
 
-def equal_temperatures_here(setting: Setting) -> Estimates:
-    equal = setting.values(GRID, **_at(0.1, 0.1))
-    random = setting.values("image_methods", method="random")
-    return {"SCE at 0.1, 0.1 over random initialisation": difference(
-        equal, random, setting.deviation(GRID, "image_methods"))}
-
-
-def interior() -> predicates.Exact:
-    rows = _printed_at(0.1)
-    gains = DataFrame({f"{inside:g} over {end:g}": rows[inside] - rows[end] for inside, end in INTERIOR})
-    numbers = "; ".join(f"{name}: {', '.join(f'{gain:+.2f}' for gain in gains.loc[name])}" for name in gains.index)
-    return bool((gains > 0).all(axis=None)), f"{' and '.join(gains)}: {numbers}"
-
-
-def lower_wins() -> predicates.Exact:
-    """Query temperature 0.1 against 0.2 on three sets, up to a key temperature of 0.09."""
-    gains = (_printed_at(0.1) - _printed_at(0.2)).drop("CIFAR10")
-    gains = gains.loc[:, gains.columns < 0.095]
-    numbers = "; ".join(f"{name}: {row.min():+.2f} to {row.max():+.2f}" for name, row in gains.iterrows())
-    return bool((gains > 0).all(axis=None)), numbers
-
-
-def higher_wins() -> predicates.Exact:
-    gain = _printed_at(0.2).loc["CIFAR10", 0.1] - _printed_at(0.1).loc["CIFAR10", 0.1]
-    return gain > 0, f"0.2 over 0.1 at key temperature 0.1: {gain:+.2f}"
-
-
-def grid_here(setting: Setting) -> Estimates:
-    return {f"{query:g}, {key:g}": setting.from_printed(GRID, value, **_at(query, key))
-            for (query, key), value in printed_grid(setting.dataset).items()}
-
-
-@functools.cache
-def decomposition() -> predicates.Exact:
-    """L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil) on random unit vectors."""
+def decomposition(*_: Any) -> Judged:
+    """Whether L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil) on random unit vectors, for four weights lambda."""
     query, key, negatives = _features()
     worst = 0.0
     for weight in (0.0, 0.3, 0.5, 1.0):
         soft = ressl(query, key, negatives, 0.1, 0.05) + ceil(query, key, negatives, 0.1)
         parts = weight * info_nce(query, key, negatives, 0.1) + (1 - weight) * soft
         worst = max(worst, float((sce(query, key, negatives, 0.1, 0.05, weight) - parts).abs()))
-    return worst < 1e-9, f"largest difference {worst:.1g} nats over four weights"
+    return worst < 1e-9, {"largest difference, nats": exact(worst)}
 
 
-@functools.cache
-def pseudo_code() -> predicates.Exact:
-    """The loss with a similarity of 0 at the positive in the target, as in the pseudo-code, against the formula."""
+def pseudo_code(*_: Any) -> Judged:
+    """Whether a similarity of 0 at the positive in the target, as in the pseudo-code, changes the loss negligibly."""
     query, key, negatives = _features()
-    gaps = {}
-    for key_temperature in (0.03, 0.05, 0.1):
-        formula, as_coded = (sce(query, key, negatives, 0.1, key_temperature, 0.5, masked_positive=masked)
+    numbers = {}
+    for temperature in (0.03, 0.05, 0.1):
+        formula, as_coded = (sce(query, key, negatives, 0.1, temperature, 0.5, masked_positive=masked)
                              for masked in (True, False))
-        gaps[key_temperature] = abs(float(formula - as_coded))
-    numbers = ", ".join(f"{gap:.1g} at {temperature:g}" for temperature, gap in gaps.items())
-    return max(gaps.values()) < SAME, f"nats between them by key temperature: {numbers}"
+        numbers[f"nats at key temperature {temperature:g}"] = exact(abs(float(formula - as_coded)))
+    return all(number.value < SAME for number in numbers.values()), numbers
 
 
-def hundred_classes() -> predicates.Exact:
+def hundred_classes(*_: Any) -> Judged:
+    """Whether the list has a hundred distinct identifiers of ImageNet."""
     listed = (PAPERS / "sce" / "printed" / "imagenet100_classes.txt").read_text(encoding="utf-8").split()
     right = len(listed) == len(set(listed)) == 100 and all(name[0] == "n" and len(name) == 9 for name in listed)
-    return right, f"{len(listed)} identifiers, {len(set(listed))} distinct"
-
-
-def released_temperatures(evidence: Evidence) -> str:
-    """CIFAR-10 at the released temperatures instead of the best ones, printed and here."""
-    grid = printed_grid("cifar10")
-    said = f"printed {grid[0.1, 0.05]:.2f} instead of {grid[0.2, 0.1]:.2f}"
-    return "; ".join(filter(None, (said, predicates.beside(GRID, _at(0.1, 0.05), _at(0.2, 0.1))(evidence))))
-
-
-def _at(temperature: float, key_temperature: float) -> dict[str, object]:
-    return {"method": "sce", "temperature": temperature, "key_temperature": key_temperature}
-
-
-def _printed_at(temperature: float) -> DataFrame:
-    """The printed accuracies at one temperature of the query: data sets downwards, key temperatures across."""
-    grid = printed("sce_temperature_long")
-    return grid[grid["tau"] == temperature].pivot(index="dataset", columns="tau_m", values="top1")
+    return right, {"identifiers": exact(len(listed)), "distinct": exact(len(set(listed)))}
 
 
 def _features() -> list[torch.Tensor]:
@@ -130,32 +80,7 @@ def _features() -> list[torch.Tensor]:
             for rows in (16, 16, 4096)]
 
 
-CLAIMS = predicates.claims("sce", "SCE", {
-    "S1": predicates.of_print(best_temperatures),
-    "S3": predicates.of_print(equal_temperatures),
-    "S4": measured((GRID, "image_methods"), equal_temperatures_here, above),
-    "S5": predicates.of_print(interior),
-    "S6": predicates.above(GRID, {
-        f"{inside:g} over {end:g}": (_at(0.1, inside), _at(0.1, end)) for inside, end in INTERIOR}, like=LIKE),
-    "S7": predicates.of_print(lower_wins),
-    "S8": predicates.of_print(higher_wins),
-    "S9": predicates.above(GRID, {"0.2 over 0.1": (_at(0.2, 0.1), _at(0.1, 0.1))}, like=LIKE, datasets=("cifar10",)),
-    "S10": measured((GRID,), grid_here, reproduced, datasets=tuple(PRINTED_NAMES), numbers=True),
-    "S11": predicates.unprinted("the comparison with baselines is in the main tables"),
-    "S12": predicates.closed_form(decomposition),
-    "S13": predicates.closed_form(pseudo_code),
-    "S14": predicates.of_print(hundred_classes),
-    "S15": predicates.above(GRID, {"": (_at(0.1, 0.1), _at(0.1, 0.1) | {"method": "ressl"})}, shared=True,
-                            measures={"accuracy": "linear", "embedding spread": "embedding_spread"}),
-    "S16": predicates.of_print(sharper_targets),
-}, SAME=SAME)
-DISCREPANCIES = predicates.discrepancies("sce", "SCE", {
-    "S-1": predicates.departing(*RUN, query_view="weak", key_view="strong"),
-    "S-2": predicates.joined(predicates.said_by(predicates.closed_form(pseudo_code)),
-                             predicates.departing(*RUN, masked_positive=False)),
-    "S-3": predicates.departing(*RUN, projection=128),
-    "S-5": predicates.departing(*RUN, groups=8),
-    "S-6": released_temperatures,
-    "S-8": predicates.departing(*RUN, select="best_on_test"),
-    "S-9": predicates.said_by(predicates.closed_form(decomposition), "with a queue: "),
-})
+RULES: dict[str, Rule] = {
+    "best pairs": best_pairs, "best beyond noise": best_beyond_noise, "keeps its accuracy": keeps_its_accuracy,
+    "decomposition": decomposition, "pseudo-code": pseudo_code, "hundred classes": hundred_classes,
+}

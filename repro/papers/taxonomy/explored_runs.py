@@ -83,7 +83,7 @@ def cells(
         return planned
     planned.sort(key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
     finished = [
-        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"])
+        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"], cell["changes"])
         for cell in finished_runs(data_of(planned[0].recipe), Store(manifest.runs_root()))
         if cell["seed"] in {cell.seed for cell in planned}
         and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)
@@ -129,10 +129,7 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
 
 def label(cell: dict) -> str:
     """How a finished cell is called in a list of them: objectives, what departs from the preset, seed and preset."""
-    recipe, changes = cell["recipe"], cell["changes"]
-    if changes is None:  # in the first edition
-        changes = SKELETONS.changes(SkeletonRecipe.from_dict(recipe), cell["preset"])
-    return f"{entry_name(recipe['objectives'], changes)}, seed {cell['seed']}, {cell['preset']}"
+    return f"{entry_name(cell['recipe']['objectives'], cell['changes'])}, seed {cell['seed']}, {cell['preset']}"
 
 
 def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device) -> ExploredRun:

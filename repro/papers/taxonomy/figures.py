@@ -6,9 +6,10 @@ All of them raise ValueError if these are empty, or mix presets, data sets, or w
 import itertools
 import math
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,18 +23,24 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
+from repro.experiments import beside_recipe, find
 from repro.papers.taxonomy import glm, rules
 from repro.report import style
 from repro.report.logs import fullest_preset, slug, untrained, write
 from repro.report.printed import printed
-from repro.report.redraw import Drawing, provenance_of, publish, versions_in_words
-from repro.skeleton.study import SKELETONS
+from repro.report.redraw import Drawing, provenance_of, publish
+from repro.report.text import in_text
 
 LOOKS = {"AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^")}
 DEPTHS = {"random": style.Look("random", style.BLUE, "o"), "AE": style.Look("AE", style.VERMILLION, "s")}
 APART = 0.11  # layers between two lines of points: none covers another
 SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, "D", "white")}
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
+DEPARTING = (  # experiments that leave the recipe on NW-UCLA
+    "frozen_noise_ucla", "selected_on_test_ucla", "float32_ucla", "higher_rate_ucla", "bidirectional_ucla",
+    "denoising_ucla", "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla",
+    "squared_differences_alone_ucla", "three_layers_rates_ucla",
+)
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
     "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
@@ -61,14 +68,13 @@ def taxonomy(table: DataFrame) -> Figure:
         title, 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
 
     columns = np.arange(len(table))
-    for look, rows in _by_version(table, style.OURS):
-        style.draw_ours(top, rows.index, rows, look)
+    style.draw_ours(top, table.index, table, style.OURS)
     style.draw_published(top, columns, style.comparable(table), style.PRINTED)
     for baseline in table.loc[table["objectives"] == "random", "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
-    style.legend_above(top, columns=2 if "version" in table else 3)
+    style.legend_above(top, columns=3)
     for axes in middle:
         values = glm.printed_by_objective()["UCLA"].reindex(table["objectives"])
         marks = {"color": style.VERMILLION, "marker": "D", "markerfacecolor": "none", "linestyle": "none"}
@@ -79,18 +85,6 @@ def taxonomy(table: DataFrame) -> Figure:
         style.legend_above(axes, columns=2)
     _membership(bottom, table["objectives"])
     return style.settled(figure)
-
-
-def _by_version(rows: DataFrame, look: style.Look, alone: str = "") -> list[tuple[style.Look, DataFrame]]:
-    """Rows of each version of the training, the last one first, with looks that name it: no line joins points of two.
-
-    Rows that do not say theirs are of one, whose look has another ending to its label.
-    """
-    if "version" not in rows:
-        return [(look.called(alone), rows)]
-    last, *earlier = reversed([*rows.groupby("version")])
-    parts = [(look, *last), *((look._replace(marker="X"), *part) for part in earlier)]
-    return [(look.called(f", version {version}"), part) for look, version, part in parts]
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
@@ -117,17 +111,12 @@ def _choices_down(axes: Axes, names: Sequence[str]) -> None:
 def taxonomy_variants(table: DataFrame) -> Figure:
     """Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed value.
 
-    A panel for each preset, that of the paper first. Where rows say by which version of the training they are, which is
-    that of the recipe beside them too, their names do.
-
-    Rows of an earlier version of the training without the recipe beside them are left out, unless there are no others.
+    A panel for each preset, that of the paper first.
 
     Args:
         table: objectives, departures ({"td_queue": "frozen_noise"}), ours, std, n_seeds, usual (the recipe's
             accuracy), published, preset, dataset; accuracies in percent.
     """
-    older = table["usual"].isna() & table["departures"].map(lambda departures: "version" in departures)
-    table = table[~older] if not older.all() else table
     table = table.assign(departures=table["departures"].map(style.words))
     table = table.sort_values(["objectives", "departures"])
     data = f"{table['dataset'].iloc[0]}, {style.seeds_in_words(table)}"
@@ -141,8 +130,7 @@ def taxonomy_variants(table: DataFrame) -> Figure:
         style.draw_ours(axes, rows.index, rows, style.Look("changed", style.BLUE, "o"), down=True)
         style.draw_published(axes, rows.index, rows["usual"], style.Look("recipe", style.GREY, "o"), down=True)
         style.draw_published(axes, rows.index, style.comparable(rows), style.PRINTED, down=True)
-        names = rows["objectives"] + (", version " + rows["version"].map(str) if "version" in rows else "")
-        style.names_down(axes, [*(names + "\n" + rows["departures"])])
+        style.names_down(axes, [*(rows["objectives"] + "\n" + rows["departures"])])
         axes.set_title(f"{style.only(rows, 'preset')} recipe", loc="left")
         axes.set_xlabel("linear probe accuracy (%)")
     keys = {label: handle for axes in stack for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
@@ -164,15 +152,14 @@ def encoder_collapse(table: DataFrame) -> Figure:
     figure, (top, bottom) = style.panels(style.heading(table), 3.3, 2, grid="y", sharex=True, height_ratios=[3, 2])
     table = table.assign(published=style.comparable(table)).sort_values("layers")
     for side, (name, of_name) in zip((-1, 1), style.lines_of(table, "objectives", DEPTHS), strict=False):
-        look, standardised = DEPTHS[name], f"{name}, standardised"
-        for own, rows in _by_version(of_name, look, ", ours"):
-            style.draw_ours(top, rows["layers"] + side * 1.5 * APART, rows, own, "-")
-            if rows["linear_standardised"].notna().any():  # what the printed probe does not find
-                top.plot(rows["layers"], rows["linear_standardised"], label=standardised, color=look.colour, marker=".",
-                         linestyle=":")
-                standardised = ""  # once in the legend
-            bottom.plot(rows["layers"], rows["embedding_spread"], color=look.colour, marker=own.marker)
-        places, printed_look = of_name["layers"] + side * APART / 2, look.called(", printed")
+        look, layers = DEPTHS[name], of_name["layers"]
+        style.draw_ours(top, layers + side * 1.5 * APART, of_name, look.called(", ours"), "-")
+        standardised = of_name.get("linear_standardised", Series(dtype=float))  # what the printed probe does not find
+        if standardised.notna().any():
+            dotted = {"color": look.colour, "marker": ".", "linestyle": ":"}
+            top.plot(layers, standardised, label=f"{name}, standardised", **dotted)
+        bottom.plot(layers, of_name["embedding_spread"], color=look.colour, marker=look.marker)
+        places, printed_look = layers + side * APART / 2, look.called(", printed")
         style.draw_published(top, places, of_name["published"], printed_look, "--")
     top.set_ylabel("linear probe\naccuracy (%)")
     style.legend_above(top, columns=2)
@@ -229,14 +216,11 @@ def sequence_contrast(log: DataFrame) -> Figure:
     Args:
         log: one row per epoch and run: epoch, CD (nats, mean over the epoch), objectives, td_queue ("live", or
             "frozen_noise", the released code's dictionary, which is never refreshed), seed, sequence_dictionary (K, its
-            entries), dataset and preset; version of the training where that is to be said.
+            entries), dataset and preset.
     """
     entries, seeds = style.only(log, "sequence_dictionary"), style.seeds_named(log)
     figure, places = _panel_each(log["objectives"], style.origin(log, f"one run each, {seeds}"), 0.75, 2, sharey=True)
     looks = {"live": (style.BLUE, "-", "refreshed"), "frozen_noise": (style.VERMILLION, "--", "never refreshed")}
-    for dictionary, versions in log.groupby("td_queue")["version"].unique().items() if "version" in log else ():
-        colour, line, label = looks[dictionary]
-        looks[dictionary] = colour, line, f"{label}, version {' and '.join(map(str, versions))}"
     for name, axes in places.items():
         for dictionary, (colour, line, label) in looks.items():
             run = log[(log["objectives"] == name) & (log["td_queue"] == dictionary)].sort_values("epoch")
@@ -378,27 +362,48 @@ def effects(table: DataFrame) -> Figure:
     return style.settled(figure)
 
 
-def redraw_models(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
-    """Draw the figures of the linear models, and the tables behind them; returns the files written.
+def redraw_specifications(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write and draw `glm_specifications`, of the printed numbers alone; returns the files written."""
+    return _write_model(folder / "glm_specifications", specifications, glm.specification_curve(), {})
+
+
+def redraw_forests(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write and draw `glm_forest_<dataset>` for every data set with the nine objectives of the paper's main tables.
 
     Args:
-        cells: by table the finished cells that stand in it; smoke runs are passed over.
-        folder: gets `glm_specifications`, of the printed numbers alone, and `glm_forest_<dataset>` for every data set
-            whose cells have the nine objectives of the paper's main tables.
+        cells: by table, of `repro.experiments.cells_by_table`.
+        source: passed over.
+        folder: gets the files, which are returned.
     """
-    models, source = [("glm_specifications", specifications, glm.specification_curve(), {}, "")], "taxonomy.csv"
-    trained = cells["taxonomy"][cells["taxonomy"]["preset"] != "smoke"]
-    for dataset in sorted(set(trained["dataset"])):
-        ours = glm.usual_cells(trained, dataset)
-        if set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"]):
-            version = versions_in_words(ours, SKELETONS.version)
-            models.append((f"glm_forest_{slug(dataset)}", effects, glm.forest(ours), provenance_of(ours), version))
     written = []
-    for name, draw, table, provenance, version in models:
-        table, stem = _rounded(table), folder / name
-        files = publish(stem, Drawing(draw), table, provenance | {"printed": source}, version)
-        written += [write(table, stem.with_suffix(".csv")), *files]
+    for dataset in sorted(set(cells["taxonomy"]["dataset"])):
+        ours = glm.usual_cells(cells["taxonomy"], dataset)
+        if set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"]):
+            stem = folder / f"glm_forest_{slug(dataset)}"
+            written += _write_model(stem, effects, glm.forest(ours), provenance_of(ours))
     return written
+
+
+def _write_model(
+    stem: Path, draw: Callable[[DataFrame], Figure], table: DataFrame, provenance: dict[str, Any]
+) -> list[Path]:
+    table = _rounded(table)
+    files = publish(stem, Drawing(draw), table, provenance | {"printed": "taxonomy.csv"})
+    return [write(table, stem.with_suffix(".csv")), *files]
+
+
+def redraw_variants(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write and draw `taxonomy_variants_ucla`, the experiments of `DEPARTING` beside their recipe.
+
+    Arguments as for `redraw_forests`.
+    """
+    parts = [beside_recipe(name) for name in DEPARTING]
+    rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    keys = {key for name in DEPARTING for key in find(name).asked()}
+    behind = cells["taxonomy"][cells["taxonomy"]["key"].isin(keys)]
+    stem, spread = folder / "taxonomy_variants_ucla", style.spread_in_words(rows)
+    files = publish(stem, Drawing(taxonomy_variants), rows, provenance_of(behind), spread)
+    return [write(in_text(rows), stem.with_suffix(".csv")), *files]
 
 
 def _rounded(table: DataFrame) -> DataFrame:
@@ -445,9 +450,13 @@ def agreement(table: DataFrame) -> str:
 
 FIGURES = {
     "taxonomy": Drawing(taxonomy),
-    "taxonomy_variants": Drawing(taxonomy_variants),
     "encoder_collapse": Drawing(encoder_collapse),
     "along_training": Drawing(along_training, of_one_recipe),
     "sequence_contrast": Drawing(sequence_contrast),
 }
-FURTHER = (redraw_models, rules.write)
+FURTHER = {
+    "glm_specifications": redraw_specifications,
+    "glm_forest": redraw_forests,
+    "taxonomy_variants_ucla": redraw_variants,
+    "printed_column_ucla": rules.write,
+}

@@ -22,14 +22,13 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from repro.data import manifest
-from repro.papers.taxonomy.tables import TABLES, with_terms
+from repro.experiments import cells_by_table
+from repro.papers.taxonomy.tables import with_terms
 from repro.recipe import choose
 from repro.report.logs import stored
 from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS
-from repro.skeleton.study import SKELETONS
 from repro.skeleton.terms import PRINTED
-from repro.table import require_one_recipe
 
 TERMS = [*PRINTED]
 SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
@@ -257,7 +256,7 @@ def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int
         dataset, preset, seeds: as for `repro.report.logs.stored`, errors too.
     """
     cells = stored(manifest.plain(dataset), preset=preset, seeds=seeds)
-    return usual_cells(TABLES["taxonomy"].select(SKELETONS.tidy(cells)), dataset)
+    return usual_cells(cells_by_table(cells)["taxonomy"], dataset)
 
 
 def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
@@ -268,9 +267,6 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     Args:
         cells: that stand in the taxonomy's table; what is returned of them has AE, CE, AD, CD (0 or 1) too.
         dataset: label of their data set.
-
-    Raises:
-        ValueError: if seeds of one objective are of several recipes or data; the message names them.
     """
     usual = ~cells["departures"].map(bool) & ~cells["setting"].map(bool) & cells["objectives"].isin(METHODS)
     cells = cells[usual & (cells["dataset"] == dataset)]
@@ -278,7 +274,6 @@ def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
     if len(covered):
         preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
         cells = cells[(cells["preset"] == preset) & (cells["version"] == version)].reset_index(drop=True)
-        require_one_recipe(cells, SKELETONS)
     return with_terms(cells)
 
 
@@ -344,16 +339,15 @@ def forest(table: DataFrame) -> DataFrame:
         The columns of `coefficients`, after rows, source ("ours" or "printed"), statement (what was fitted), preset
         and dataset; rows of ours are missing where an objective has not been run.
     """
-    preset, dataset, version = table.iloc[0][["preset", "dataset", "version"]]
+    preset, dataset = table.iloc[0][["preset", "dataset"]]
     column, parts = BESIDE.get(manifest.plain(dataset), "UCLA"), {}
-    training = "" if version == SKELETONS.version else f"version {version} of the training, "
     for rows in ("unmixed+best", "all"):
         fitted = fit(printed_by_objective(), column, rows)
         said = f"{column}, {int(fitted.nobs)} objectives, least squares."
         parts[rows, "printed", said] = coefficients(fitted)
         if set(ROW_SETS[rows]) <= set(table["objectives"]):
             ours, statement = replicated(table, "linear", rows)
-            parts[rows, "ours", training + statement] = ours
+            parts[rows, "ours", statement] = ours
     effects = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
     effects.insert(3, "preset", preset)
     effects.insert(4, "dataset", dataset)

@@ -5,9 +5,10 @@ The rules were fixed before the runs: each stopping epoch, choices on the test s
 squared differences.
 """
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,15 +18,15 @@ from scipy.stats import rankdata
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.logs import LOGS
 from repro.recipe import entry_name
-from repro.report import verdicts
+from repro.report import statistics
 from repro.report.logs import read
 from repro.report.logs import write as write_table
-from repro.skeleton.recipe import PRESETS
 from repro.skeleton.study import SKELETONS
 
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest
 BEST_EPOCH, RELEASED = "best epoch on the test split", "best checkpoint by 1-NN, best epoch of its probe, as released"
+BEST_OF_BOTH = "best checkpoint and best epoch of its probe, both on the test split"
 SQUARED_WEIGHTS = (0.04, 0.004, 0.0004)  # with the last their gradient is about as large as that of absolute ones
 DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, the fields that depart
     "weights of November 2020": {
@@ -37,9 +38,8 @@ DEPARTING: dict[str, dict[str, dict[str, Any]]] = {  # by rule and objective, th
     for weight in SQUARED_WEIGHTS
 }
 SCATTERED = ["AE", LOW]  # whose seeds fall apart by 10 points and more: they say nothing of how others scatter
-ENOUGH = 0.8  # of Spearman's correlation: the column's order would be reproduced
+TEST_SAMPLES, SHARED = 460, 6  # of NW-UCLA; means of up to three seeds are multiples of a sixth of one of them
 FIRST, REACHED, FALLEN = 20, 75.0, 65.0  # from this epoch on AE+CD that high, or AE+AD+CD that low, speaks against it
-DRAWS, SEED = 2000, 0  # of the bootstrap
 
 
 def readings(log: DataFrame) -> dict[str, DataFrame]:
@@ -58,7 +58,9 @@ def readings(log: DataFrame) -> dict[str, DataFrame]:
     nearest = probes["knn1"].groupby(["entry", "seed"]).idxmax()  # of equal ones the first, as released
     chosen = probes.loc[nearest, "linear_best"].droplevel("epoch").loc[usual.index]
     rules = {f"epoch {epoch}": usual[epoch].unstack("seed") for epoch in usual}
-    rules |= {BEST_EPOCH: usual.max(axis=1).unstack("seed"), RELEASED: chosen.unstack("seed")}
+    highest = probes["linear_best"].unstack("epoch").loc[usual.index].max(axis=1)
+    rules |= {BEST_EPOCH: usual.max(axis=1).unstack("seed"), RELEASED: chosen.unstack("seed"),
+              BEST_OF_BOTH: highest.unstack("seed")}
     last = stopped.ffill(axis=1).iloc[:, -1].unstack("seed")
     for rule, fields in DEPARTING.items():
         entries = {_entry(objective, changed): objective for objective, changed in fields.items()}
@@ -79,7 +81,7 @@ def _usual(stopped: DataFrame) -> DataFrame:
 
 def _entry(objective: str, fields: Mapping[str, Any]) -> str:
     """What a run of an objective with these fields is called in the log."""
-    return entry_name(objective, SKELETONS.changes(PRESETS["paper"]("ucla", objective, **fields), "paper"))
+    return entry_name(objective, {name: fields[name] for name in SKELETONS.fields if name in fields})
 
 
 def compared(log: DataFrame) -> DataFrame:
@@ -88,11 +90,12 @@ def compared(log: DataFrame) -> DataFrame:
     Returns:
         A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
         have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
-        its 95 % interval where seeds are drawn again, as `_low` and `_high`; deviation s (points, between seeds, pooled
-        over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last epoch where a
-        rule has no objective of several seeds); apart, how many objectives are further from the print than
-        2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82 and
-        more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus theirs.
+        the range of 95 % of draws of the seeds with replacement, as `_low` and `_high`; deviation s (points, between
+        seeds, pooled over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last
+        epoch where a rule has no objective of several seeds); apart, how many objectives are further from the print
+        than 2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82
+        and more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus
+        theirs.
     """
     columns, found = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}, readings(log)
     deviations = Series({rule: _between_seeds(values) for rule, values in found.items()}, dtype=float)
@@ -116,8 +119,7 @@ def exchange(values: Series, first: str, second: str) -> Series:
 
 def _between_seeds(values: DataFrame) -> float:
     """The deviation between seeds, pooled over all objectives but those whose seeds fall apart; NaN if unknown."""
-    runs = values.drop(index=SCATTERED, errors="ignore").stack().dropna()
-    return verdicts.pooled(runs, runs.index.get_level_values("entry").to_series()).value
+    return statistics.pooled(values.drop(index=SCATTERED, errors="ignore")).value
 
 
 def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, object]:
@@ -125,9 +127,8 @@ def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, 
     column, runs, means = column[values.index], values.count(axis=1), values.mean(axis=1)
     absent = ", ".join(name for name in glm.OBJECTIVES if name not in values.index)
     row: dict[str, object] = {"objectives": len(values), "runs": int(runs.sum()), "absent": absent}
-    drawn = _drawn_again(values)
     for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
-        low, high = np.quantile(measure(drawn, column), (0.025, 0.975))
+        low, high = statistics.drawn_range(values, functools.partial(measure, column=column))
         row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
     spread = values.std(axis=1).where(values.index.isin(SCATTERED), deviation)
     gaps, top, known = means - column, column >= TOP, not np.isnan(deviation)
@@ -136,61 +137,48 @@ def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, 
                   "highest": (~far)[top].sum() if known else pd.NA, "highest_gap": gaps[top].mean()}
 
 
-def _drawn_again(values: DataFrame) -> np.ndarray:
-    """Means of as many seeds of each objective, drawn with replacement: (draws, objectives)."""
-    generator, rows = np.random.default_rng(SEED), [row[~np.isnan(row)] for row in values.to_numpy()]
-    return np.stack([generator.choice(row, (DRAWS, len(row))).mean(1) for row in rows], axis=1)
-
-
 def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
     return np.sqrt(((rows - column.to_numpy()) ** 2).mean(1))
 
 
 def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
-    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1."""
+    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1.
+
+    Ranks are those of counts of correct samples: accuracies are logged with two digits, which break ties of means.
+    """
     if rows.shape[1] < 3:
         return np.full(len(rows), np.nan)
-    ranks = [rankdata(part, axis=1) for part in (rows, column.to_numpy()[None])]
-    first, second = (part - part.mean(1, keepdims=True) for part in ranks)
-    with np.errstate(invalid="ignore"):
-        return (first * second).sum(1) / np.sqrt((first**2).sum(1) * (second**2).sum(1))
+    counts = np.round(rows * TEST_SAMPLES * SHARED / 100)
+    return statistics.correlation(rankdata(counts, axis=1), rankdata(column.to_numpy()))
 
 
-def best(table: DataFrame) -> str:
-    """In words, which rows of `compared` have most of the printed order, are nearest and meet most of the highest.
+class Exchange(NamedTuple):
+    """Whether two printed cells have changed places, by the rule fixed before the runs.
 
-    Rows with most objectives compete; "" where none has three of them.
+    Attributes:
+        verdict: "supported", "refuted" or "undecided".
+        highest: accuracy that AE+CD reaches from epoch `FIRST` on, with any seed.
+        lowest: accuracy to which AE+AD+CD falls.
+        epoch: at which CD, AE+CD and AE+AD+CD are nearest to the exchanged numbers.
+        away: how many deviations of their own seeds the farthest of the three is off then; NaN if unknown.
     """
-    fullest = table[table["objectives"] == table["objectives"].max()] if len(table) else table
-    if fullest.empty or fullest["spearman"].isna().any():
-        return ""
-    ordered = fullest.sort_values(["spearman", "rmse"], ascending=[False, True], kind="stable")
-    row, near, top = ordered.iloc[0], fullest.loc[fullest["rmse"].idxmin()], fullest["highest"].max()
-    meeting = fullest.loc[fullest["highest"] == top, "rule"].unique()
-    sentences = [
-        f"of {len(fullest)} readings of the column ({len(fullest) // 2} rules, as printed and exchanged) that of "
-        f"{_called(row)} has most of its order: Spearman {row['spearman']:.2f}, over seeds {row['spearman_low']:.2f} "
-        f"to {row['spearman_high']:.2f}, {'at least' if row['spearman'] >= ENOUGH else 'below'} {ENOUGH}",
-        f"nearest is that of {_called(near)}: root mean square {near['rmse']:.1f} points",
-        "" if pd.isna(top) else f"{top} of the highest are met at most, by {', '.join(meeting)}",
-        f"not run: {row['absent']}" if row["absent"] else "",
-    ]
-    return "; ".join(filter(None, sentences))
+
+    verdict: str
+    highest: float
+    lowest: float
+    epoch: float
+    away: float
 
 
-def _called(row: Series) -> str:
-    return row["rule"] + (f", {LOW} and {HIGH} exchanged" if row["exchanged"] else "")
-
-
-def exchanged(log: DataFrame) -> str:
-    """Whether the two printed cells are exchanged, by the rule fixed before the runs, in words; "" without runs.
+def exchanged(log: DataFrame) -> Exchange | None:
+    """`Exchange`, by the runs of `logs.along_training`; None if one of the three objectives has none.
 
     Refuted if AE+CD reaches 75; supported if from epoch 20 on no probe gives that, or AE+AD+CD at most 65, and at one
     common epoch CD, AE+CD and AE+AD+CD are within two deviations of their own seeds of the exchanged numbers.
     """
     probes, names = _probes(log), ["CD", LOW, HIGH]
     if not set(names) <= set(probes.index.get_level_values("entry")):
-        return ""
+        return None
     late = _usual(probes["linear"].unstack("epoch")).loc[:, FIRST:]
     seeds = late.groupby("entry")
     numbers = exchange(printed_column(), LOW, HIGH)
@@ -201,16 +189,14 @@ def exchanged(log: DataFrame) -> str:
     verdict = "refuted" if highest >= REACHED else "undecided"
     if highest < REACHED and lowest > FALLEN and away.min() <= 2:
         verdict = "supported"
-    nearest = f"epoch {away.idxmin()}, {away.min():.1f} deviations away" if away.notna().any() else "an unknown epoch"
-    return (f"by the rule fixed before the runs an exchange is {verdict}: from epoch {FIRST} on {LOW} has at most "
-            f"{highest:.1f} and {HIGH} at least {lowest:.1f} with any seed; CD, {LOW} and {HIGH} are nearest to the "
-            f"exchanged numbers at {nearest}")
+    epoch = away.idxmin() if away.notna().any() else np.nan
+    return Exchange(verdict, float(highest), float(lowest), float(epoch), float(away.min()))
 
 
-def write(cells: Mapping[str, DataFrame], folder: Path) -> list[Path]:
-    """Write `printed_column_ucla.csv` beside the log in a folder, if there is one; returns the files written."""
-    source, path = folder / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
-    table = compared(read(source, LOGS["along_training"])) if source.exists() else DataFrame()
+def write(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
+    """Write `printed_column_ucla.csv`, if there is its log in the folder `source`; returns the files written."""
+    log, path = source / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
+    table = compared(read(log, LOGS["along_training"])) if log.exists() else DataFrame()
     if table.empty:
         return []
     return [write_table(table.round(4), path)]

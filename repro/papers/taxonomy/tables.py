@@ -1,17 +1,15 @@
 """The taxonomy's tables: which recipes they compare, and the printed number of each."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from pandas import DataFrame
 
-from repro.data import manifest
 from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS, OBJECTIVES
 from repro.skeleton.study import SKELETONS
 from repro.skeleton.terms import PRINTED, TERMS
-from repro.table import Fields, Table
+from repro.table import Table
 
 MEASURES = (
     "linear", "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread", "decoded_scale",
@@ -22,14 +20,6 @@ PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers,
     ("ntu", "xsub", 3, 512): "NTU_3layer",
     ("ntu", "xsub", 1, 1024): "NTU_1024units",
 }
-
-
-def printed_settings(dataset: str) -> Sequence[Fields]:
-    """On NTU RGB+D the paper prints the fifteen objectives for encoders of three layers and of 1,024 units too.
-
-    On NW-UCLA, where it prints none of them, such encoders are set out likewise.
-    """
-    return () if manifest.bundled(dataset) else ({"layers": 3}, {"units": 1024})
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
@@ -69,7 +59,7 @@ TABLES = {
         methods=OBJECTIVES,
         columns=("objectives", *TERMS),
         printed=printed_accuracy,
-        settings=printed_settings,
+        printed_by=("layers", "units"),
         measures=MEASURES,
         arrange=with_terms,
     ),

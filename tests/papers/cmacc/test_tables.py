@@ -1,24 +1,23 @@
 """CM-ACC's tables: their cells, what is refused, the printed numbers beside them; Tables 4 to 6 with our rows."""
 
 import itertools
+import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
+from asked_for import laid_out as rows_of
 from audiovisual_layouts import EMBEDDED, LAYOUTS, MEASURED, RECORDED, laid_out, results
-from made_up_cells import placed, sounding
 from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
-import repro
-from repro import papers, run_table
+from repro import run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
 from repro.audiovisual.recipe import PRESETS, SELF_SUPERVISED, paper, smoke
+from repro.audiovisual.study import CLIPS
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES, merged
-from repro.report import redraw as redrawing
 from repro.report.printed import as_printed, printed
 
 pytestmark = pytest.mark.usefixtures("one_thread", "runs")
@@ -137,7 +136,7 @@ def test_every_table_is_also_on_grids_of_characters(any_data, monkeypatch, table
     monkeypatch.setattr(study, "members", members)
     cells = cells_of(table, "multidigits", preset=preset)
     assert {(cell.recipe.targets, cell.recipe.split) for cell in cells} == {("characters", 1)}
-    frame, tidy = laid_out(table, cells), results(cells)
+    frame, tidy = laid_out(table, cells), CLIPS.tidy(results(cells))
     if table == "category_diversity":
         assert set(frame["target"]) == set(MODALITIES)
         return
@@ -240,7 +239,7 @@ def test_missing_data_of_targets_are_missed_beforehand(untrained, monkeypatch, t
 def test_columns_and_means_over_seeds_and_nothing_printed_of_other_data(any_data, table):
     dataset = {"mutual_information": "multiomniglot", "ohem_vs_active": "audioset"}.get(table, "kinetics700")
     cells = cells_of(table, dataset, preset="quick", seeds="0,1,5", **({"split": 1} if table == "transfer" else {}))
-    frame, tidy, recipes = laid_out(table, cells), results(cells), len(cells) // 3
+    frame, tidy, recipes = laid_out(table, cells), CLIPS.tidy(results(cells)), len(cells) // 3
     assert list(frame.columns) == LAYOUTS[table]
     assert set(frame["n_seeds"]) == {3} and set(frame["preset"]) == {"quick"} and set(frame["dataset"]) == {dataset}
     assert frame[["published", "difference"]].isna().all(axis=None)
@@ -349,15 +348,18 @@ def test_table_4_pre_trained_on_ucf101(any_data):
 def test_the_mean_over_folds_is_of_each_seed_and_approach(any_data):
     table, cells = TABLES["transfer"], cells_of("transfer", "esc50", preset="quick", subset=True, targets="esc10",
                                                 method="scratch,smoco", split="1,2,3,4,5", seeds="0,1")
-    tidy = results(cells).sort_values(["method", "seed", "split"])
-    tidy["trained_on"] = 300.0 + tidy["split"]
-    values = tidy["esc10"].to_numpy().reshape(2, 2, 5)
-    frame = table.laid_out(table.select(tidy)).set_index("method")
+    stored, recipes = results(cells), [cell.recipe for cell in cells]
+    metrics = [json.loads(text) | {"trained_on": 300.0 + recipe.split}
+               for text, recipe in zip(stored["metrics"], recipes, strict=True)]
+    stored["metrics"] = [json.dumps(row) for row in metrics]
+    order = sorted(range(len(cells)), key=lambda at: (recipes[at].method, cells[at].seed, recipes[at].split))
+    values = np.array([metrics[at]["esc10"] for at in order]).reshape(2, 2, 5)
+    frame = rows_of(table, stored).set_index("method")
     assert list(frame.index) == ["scratch", "smoco"] and (frame["split"] == 0).all() and (frame["n_seeds"] == 2).all()
     np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
     np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
     assert set(frame["trained_on"]) == {303}
-    some = table.laid_out(table.select(tidy.iloc[:-1])).query("method == 'smoco'")  # whose second seed lacks a fold
+    some = rows_of(table, stored.drop(index=order[-1])).query("method == 'smoco'")  # whose second seed lacks a fold
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
 
 
@@ -394,61 +396,3 @@ def test_the_printed_rows_alone(number, columns, targets):
 def test_there_are_three_comparisons():
     with pytest.raises(ValueError, match="number=3 is not one of: 4, 5, 6"):
         merged(3)
-
-
-# ---------------------------------------------------------------------------------------------- grids of characters
-
-
-GRID = {"characters": 3, "distinct": 2000, "frequency": "zipf", "redrawn": True, "augmented": True}
-DRAWN = {"categories_video": 40.0, "categories_audio": 40.0, "expected": 37.9}
-
-
-def grid(method, seed=0, **changes):
-    """A stored cell of Omniglot's characters."""
-    measures = {"linear": 70.0, "linear_held_out": 50.0} | (DRAWN if method == "cmacc" else {})
-    return sounding(method, measures, dataset="multiomniglot", seed=seed, **changes)
-
-
-def stems(folder, *rows):
-    """The tables that are written of stored cells, each drawn, by name without the data set."""
-    tables, cells = papers.tables(), placed(*rows)
-    written = redrawing.redraw(tables, cells, papers.drawings(), {}, folder)
-    csv = [path for path in written if path.suffix == ".csv"]
-    assert all(path.with_suffix(".png").exists() for path in csv)
-    return {path.stem.replace("_multiomniglot", ""): pd.read_csv(path) for path in csv}
-
-
-@pytest.mark.parametrize(("table", "rows", "expected"), [
-    ("ohem_vs_active",
-     [grid("cmacc", seed, sampler=sampler, dictionary=keys, **GRID)
-      for sampler in ("random", "ohem", "feature", "gradient") for keys in (256, 1024) for seed in (0, 1)],
-     {"ohem_vs_active_3characters_2000distinct_zipf_redrawn_augmented": 8,
-      "ohem_vs_active_3characters_2000distinct_zipf_redrawn_augmented_256dictionary": 8}),
-    ("cross_modal",  # to which an untrained encoder belongs, that no view ever sees
-     [grid("supervised", **GRID), grid("scratch", characters=3, distinct=2000, frequency="zipf")],
-     {"cross_modal_3characters_2000distinct_zipf_redrawn_augmented": 4}),
-    ("mutual_information",
-     [grid(method, characters=count, augmented=True, pairs=pairs)
-      for method in ("smoco", "cmacc") for count in (1, 3) for pairs in (10_000, 50_000)]
-     + [grid("smoco"), grid("smoco", characters=2)],
-     {"mutual_information": 4, "mutual_information_augmented": 8, "mutual_information_50000pairs_augmented": 8}),
-    ("dictionary_size",
-     [grid(method, dictionary=keys, characters=3, pairs=50_000, augmented=True, iterations=1250,
-           **({"pool": 40_960} if method == "cmacc" else {}))
-      for method in SELF_SUPERVISED for keys in (256, 2048, 32_768)],
-     {"dictionary_size_3characters_50000pairs_augmented_1250iterations_40960pool": 18}),
-    ("category_diversity",
-     [grid("cmacc", seed, batch=64, sampler=sampler, categories=101, iterations=624, **more)
-      for sampler in ("random", "gradient") for seed in (0, 1) for more in ({}, {"frequency": "zipf"})],
-     {"category_diversity_101categories_624iterations": 4, "category_diversity_101categories_624iterations_zipf": 4}),
-])
-def test_characters_have_a_table_and_a_figure_in_each_regime(table, rows, expected, tmp_path):
-    found = stems(tmp_path, *rows)
-    for name, written in found.items():
-        title = repro.draw(table, written).get_suptitle().replace("\n", " ")
-        shown = [field for field in ("characters=3", "augmented=True", "categories=101") if field in title]
-        assert bool(shown) == (name != table)
-    assert {name: len(written) for name, written in found.items() if name.startswith(table)} == expected
-    for name, written in found.items():
-        assert "departures" not in written and written["published"].isna().all(), name
-    assert set(found) == set(expected)

@@ -3,14 +3,12 @@
 import json
 
 import pytest
-from made_up_cells import frame
 from redrawn import export, redraw, told
 
 from repro.papers.taxonomy import figures, logs
 from repro.report.logs import read
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import PRESETS
-from repro.skeleton.study import SKELETONS
 
 ROWS = [{"step": step, "linear": 50 + step / 3, "linear_best": 60.0 + step, "linear_standardised": 70.0, "knn1": 40.0}
         for step in (5, 20)]
@@ -27,7 +25,6 @@ def store(tmp_path, monkeypatch):
 def finish(store, objectives="CE", *, seed=0, preset="paper", rows=ROWS, version=1, **changes):
     """A finished cell of four epochs of five steps each, probed after these rows' steps; returns it."""
     recipe = PRESETS[preset]("ucla", objectives, epochs=4, **changes)
-    changes = SKELETONS.changes(recipe.replace(epochs=PRESETS[preset]("ucla", objectives).epochs), preset)
     cell = Cell("skeletons", recipe, seed, preset, "ucla", "digest", version, changes=changes)
     run = store.run(cell)
     with run.claim():
@@ -86,14 +83,14 @@ def test_an_exported_log_is_drawn_of_one_preset_without_what_departs_from_its_re
     folder = tmp_path / "figures"
     finish(store, "AD", ad_weight=25.0)
     export(store, folder)
-    assert redraw(frame(), folder) == []
+    assert redraw(folder) == []
     usual = finish(store, "CE")
     export(store, folder)
-    assert {path.name for path in redraw(frame(), folder)} == {"along_training_ucla.png", "along_training_ucla.svg"}
+    assert {path.name for path in redraw(folder)} == {"along_training_ucla.png", "along_training_ucla.svg"}
     assert told(folder / "along_training_ucla")[1]["cells"] == [usual.key]
     other = Store(tmp_path / "other machine")
     for objectives in ("CE", "AE", "AE+CE"):
         finish(other, objectives, preset="quick")
     export(other, folder, store)
-    redraw(frame(), folder)
+    redraw(folder)
     assert told(folder / "along_training_ucla")[1]["preset"] == "quick"  # which has more entries

@@ -104,7 +104,6 @@ def test_what_is_finished_is_looked_into_before_anything_is_trained(runs, monkey
 def test_finished_runs_are_those_on_the_same_data_with_weights(runs, data):
     found = finished_runs(data, Store(runs))
     assert [label(cell) for cell in found] == FINISHED
-    assert label(found[2] | {"changes": None}) == FINISHED[2]  # as the first edition stored it
     first, second, third = (runs / "cells" / cell["key"] for cell in found)
     (first / "checkpoint.pt").unlink()
     write_json(second / "recipe.json", json.loads((second / "recipe.json").read_text()) | {"digest": "of other data"})

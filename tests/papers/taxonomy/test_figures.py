@@ -128,24 +128,6 @@ def test_variants_plot_the_table_by_objective():
         assert names == [f"{row.objectives}\n{row.departures}" for row in rows.itertuples()]
 
 
-def test_variants_leave_out_earlier_versions_without_the_recipe_beside_them():
-    table = variants_table()
-    departures = [{"version": 2}, {"td_queue": "live", "version": 2}, {"layers": 3, "version": 1}, {"version": 1}]
-    older = table.assign(departures=departures, usual=[NAN, 60.0, NAN, NAN])
-    drawn = figures.taxonomy_variants(pd.concat([table, older])).axes
-    rows = [row for axes in drawn for row in axes.get_yticklabels()]
-    assert len(rows) == 5 and sum("version" in row.get_text() for row in rows) == 1
-    drawn = figures.taxonomy_variants(older[older["usual"].isna()]).axes
-    assert sum(len(axes.get_yticklabels()) for axes in drawn) == 3
-
-
-def test_rows_of_variants_name_their_version_where_it_is_to_be_said():
-    axes, _ = figures.taxonomy_variants(variants_table().assign(version=[2, 3, 3, 3])).axes
-    names = {label.get_text().partition("\n")[0] for label in axes.get_yticklabels()}
-    assert names == {f"{name}, version {version}"
-                     for name, version in zip(variants_table()["objectives"].iloc[[0, 2]], (2, 3), strict=True)}
-
-
 @pytest.mark.parametrize(("dataset", "presets", "warning"), [
     ("ucla", ["paper"], []),
     ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
@@ -193,19 +175,6 @@ def test_encoder_collapse_plots_the_table():
     for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):  # varies little, or vanishes
         axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
         assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
-
-
-def test_points_of_several_versions_are_named_and_never_joined():
-    table = depth_table()
-    older = (table["objectives"] == "AE") & (table["layers"] > 1)
-    figure = figures.encoder_collapse(table.assign(version=np.where(older, 2, 3)))
-    found = lines(figure, 0)
-    assert {name: len(found[name]) for name in ("random, version 3", "AE, version 3", "AE, version 2")} == {
-        "random, version 3": 5, "AE, version 3": 1, "AE, version 2": 4}
-    assert [len(line.get_xdata()) for line in figure.axes[1].lines] == [5, 1, 4]
-    assert_legible(figure)
-    assert_legible(mixed := figures.taxonomy(taxonomy_table().assign(version=[1, *[2] * 15])))
-    assert (len(lines(mixed, 0)["ours, version 1"]), len(lines(mixed, 0)["ours, version 2"])) == (1, 15)
 
 
 def test_no_point_at_a_depth_covers_another():
@@ -285,16 +254,15 @@ def test_effects_of_bundled_data_stand_apart(dataset, preset, panels):
 
 
 def test_files_of_models_name_their_cells_and_departing_cells_are_passed_over(tmp_path):
-    rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu", layers=3),
-                  *cells("ntu", "smoke"))
-    written = figures.redraw_models(rows, tmp_path)
-    stems = ("glm_specifications", "glm_forest_ucla", "glm_forest_synthetic")
+    rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu", layers=3))
+    written = figures.redraw_forests(rows, tmp_path, tmp_path)
+    stems = ("glm_forest_ucla", "glm_forest_synthetic")
     assert {path.name for path in written} == {
         f"{stem}.{ending}" for stem, ending in itertools.product(stems, ("csv", "svg", "png"))}
     source = json.loads(Image.open(tmp_path / "glm_forest_ucla.png").text["Source"])
     keys = rows["taxonomy"].loc[rows["taxonomy"]["dataset"] == "ucla", "key"]
     assert set(source["cells"]) == set(keys) and (source["preset"], source["printed"]) == ("paper", "taxonomy.csv")
-    assert {path.stem for path in figures.redraw_models(placed(), tmp_path)} == {"glm_specifications"}
+    assert figures.redraw_forests(placed(), tmp_path, tmp_path) == []
 
 
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
@@ -303,7 +271,7 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
     for factor in (1 - 1e-14, 1, 1 + 1e-14):
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
         monkeypatch.setattr(glm, "specification_curve", lambda fitted=fitted: fitted)
-        files.append([path.read_bytes() for path in figures.redraw_models(placed(), tmp_path)])
+        files.append([path.read_bytes() for path in figures.redraw_specifications({}, tmp_path, tmp_path)])
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
     for name in written.select_dtypes("float"):

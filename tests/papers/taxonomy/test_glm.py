@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from asked_for import placed as by_table
 from made_up_cells import frame, placed, skeleton
 from pandas import DataFrame, concat
 from scipy import stats
@@ -242,6 +243,7 @@ def stored_cells(monkeypatch):
     """Made-up cells in the place of what is stored."""
     rows = [*cells(), *cells(seed=1, preset="quick")]
     monkeypatch.setattr("repro.report.logs.everything", lambda: frame(*rows))
+    monkeypatch.setattr(glm, "cells_by_table", by_table)
 
 
 @pytest.mark.usefixtures("stored_cells")

@@ -1,0 +1,102 @@
+"""Tables of results as text: what a person reads within 100 columns, and every column."""
+
+import math
+import textwrap
+
+from pandas import DataFrame, Series
+
+from repro.recipe import choose
+from repro.report.style import PLUS_MINUS, words
+
+WIDTH = 100     # columns of a terminal
+NARROWEST = 12  # of them a text keeps at least
+
+
+def in_text(rows: DataFrame) -> DataFrame:
+    """Rows of `repro.run_table` with departures as text, as files have them."""
+    return rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
+
+
+def written_out(rows: DataFrame) -> str:
+    """Every column of the rows of `repro.run_table`."""
+    return in_text(rows).to_string(index=False, na_rep="-", float_format="{:.4g}".format)
+
+
+def readable(rows: DataFrame, against: str | None = None) -> str:
+    """What tells rows apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed, difference.
+
+    Args:
+        rows: of `repro.run_table`.
+        against: the name of a row, as the first columns have it: every row's difference from it is added, with its
+            standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several seeds. Rows of several targets are
+            held against that row of their own.
+
+    Raises:
+        ValueError: if there is no such row, naming those there are.
+    """
+    if rows.empty:
+        return "no cell is finished"
+    names, shared = _telling_apart(rows)
+    table = names.assign(ours=[_measured(*row) for row in rows[["ours", "std", "n_seeds"]].itertuples(index=False)])
+    if rows["published"].notna().any():
+        table["printed"] = rows["published"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
+    if rows["difference"].notna().any():
+        table["difference"] = rows["difference"].map(lambda value: "" if math.isnan(value) else f"{value:+.1f}")
+    if against is not None:
+        table[f"minus {against}"] = _against(rows, names, against)
+    origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
+    title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
+    return f"{title}\n{_fitted(table, len(names.columns))}"
+
+
+def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
+    """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
+    named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
+    chosen: list[str] = []
+    for name in named:
+        if len(named[[*chosen, name]].drop_duplicates()) > (len(named[chosen].drop_duplicates()) if chosen else 1):
+            chosen.append(name)
+    shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
+              if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
+    return named[chosen or [*named.columns[:1]]], shared if chosen else []
+
+
+def _measured(mean: float, deviation: float, seeds: int) -> str:
+    if math.isnan(mean):
+        return "-"
+    spread = "" if math.isnan(deviation) else f" {PLUS_MINUS} {deviation:.1f}"
+    return f"{mean:.1f}{spread} ({seeds})"
+
+
+def _against(rows: DataFrame, names: DataFrame, against: str) -> list[str]:
+    """Each row's difference from a row, in words; arguments and errors as for `readable`."""
+    called = names.drop(columns="target", errors="ignore").agg(", ".join, axis="columns")
+    choose("against", against, called.unique())
+    target = names["target"] if "target" in names else Series("", names.index)
+    base = dict(zip(target[called == against], rows[called == against].itertuples(), strict=True))
+    said = []
+    for name, own, row in zip(target, called, rows.itertuples(), strict=True):
+        other = base.get(name)
+        if other is None or own == against:
+            said.append("")
+            continue
+        error = math.sqrt(row.std**2 / row.n_seeds + other.std**2 / other.n_seeds)
+        said.append(f"{row.ours - other.ours:+.1f}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
+    return said
+
+
+def _fitted(table: DataFrame, texts: int) -> str:
+    """A table as text whose first columns, `texts` of them, are cut where it would be wider than `WIDTH`."""
+    widths = {name: max(len(str(name)), *table[name].map(len)) for name in table}
+    for name in sorted([*table.columns[:texts]], key=widths.__getitem__, reverse=True):
+        spare = sum(widths.values()) + 2 * (len(widths) - 1) - WIDTH
+        widths[name] = max(min(NARROWEST, widths[name]), widths[name] - max(spare, 0))
+    cut = {name: table[name].map(lambda value, width=widths[name]: _shortened(value, width)) for name in table}
+    lines = ["  ".join(f"{name:<{widths[name]}}" for name in table)]
+    lines += ["  ".join(f"{value:<{width}}" for value, width in zip(row, widths.values(), strict=True))
+              for row in DataFrame(cut).itertuples(index=False)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,269 @@
+"""The statistics behind verdicts, held against statsmodels, scipy, simulations and cases worked out by hand."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from pandas import DataFrame, Series
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from repro.report import statistics
+
+NAN = math.nan
+FIGURES = Path(__file__).parents[2] / "figures"
+SCATTERED, WRONG = ["AE", "AE+CD"], "AE+AD+CD"
+
+
+def made_up(rows=5, seeds=3, *, deviation=1.0, seed=0, missing=()):
+    """Runs of rows with means 0, 1, 2, ... of which some are missing."""
+    draws = np.random.default_rng(seed).standard_normal((rows, seeds)) * deviation
+    runs = DataFrame(draws + np.arange(rows)[:, None], index=list("abcdefgh"[:rows]))
+    for row, column in missing:
+        runs.loc[row, column] = NAN
+    return runs
+
+
+def long(runs):
+    return runs.stack().dropna().rename("x").rename_axis(["row", "seed"]).reset_index()
+
+
+@pytest.fixture(scope="module")
+def column():
+    """Our accuracies on NW-UCLA by objective and seed, the last version's, and the printed ones."""
+    cells = pd.read_csv(FIGURES / "cells.csv", dtype=str).query(
+        "study == 'skeletons' and dataset == 'ucla' and preset == 'paper' and version == '3' and changes == '{}'")
+    rows = [{"objectives": json.loads(cell.recipe)["objectives"], "seed": int(cell.seed),
+             "linear": json.loads(cell.metrics)["linear"]} for cell in cells.itertuples()]
+    runs = DataFrame(rows).pivot(index="objectives", columns="seed", values="linear").drop(index="random")
+    published = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives")["published"]
+    return runs, published[runs.index]
+
+
+@pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2)), (("b", 0), ("b", 1))])
+def test_the_pooled_deviation_is_the_residual_one_of_an_analysis_of_variance(missing):
+    runs = made_up(missing=missing)
+    fitted = smf.ols("x ~ C(row)", long(runs)).fit()
+    value, df = statistics.pooled(runs)
+    assert value == pytest.approx(math.sqrt(fitted.mse_resid))
+    assert df == fitted.df_resid
+
+
+def test_single_runs_have_no_deviation():
+    value, df = statistics.pooled(made_up(seeds=1))
+    assert math.isnan(value) and df == 0
+    assert math.isnan(statistics.contrast(made_up(seeds=1), "a", "b").p())
+
+
+@pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2), ("e", 1))])
+def test_a_contrast_is_that_of_the_linear_model_with_a_mean_for_each_row(missing):
+    runs = made_up(missing=missing)
+    test = smf.ols("x ~ C(row) - 1", long(runs)).fit().t_test([0, 0, 1, -1, 0])
+    estimate = statistics.contrast(runs, "c", "d")
+    assert estimate.value == pytest.approx(test.effect.item())
+    assert estimate.error == pytest.approx(test.sd.item())
+    assert estimate.p() == pytest.approx(test.pvalue.item())
+    low, high = test.conf_int().ravel()
+    assert estimate.reach() == pytest.approx((high - low) / 2)
+    assert estimate.runs == tuple(runs.loc[["c", "d"]].count(axis=1))
+
+
+def test_a_direction_and_a_bound_are_those_of_student():
+    estimate = statistics.Estimate(1.3, 0.5, 7, (3, 3))
+    upper = stats.t(7).sf((1.3 - 1) / 0.5)
+    assert estimate.p("greater", 1) == pytest.approx(upper)
+    assert estimate.p("less", 1) == pytest.approx(1 - upper)
+    assert estimate.p("two-sided", 1) == pytest.approx(2 * upper)
+
+
+@pytest.mark.parametrize(("value", "p"), [(0.2, 0.0), (0.0, 0.5), (-0.2, 1.0)])
+def test_a_difference_without_error_is_certain(value, p):
+    assert statistics.Estimate(value, 0.0, 3, (2, 2)).p("greater") == p
+
+
+def test_a_row_that_scatters_is_judged_by_its_own_deviation():
+    runs = made_up(rows=7, seeds=4, seed=3)
+    runs.loc["a"] = 20 * made_up(rows=1, seeds=4, seed=5).loc["a"]
+    assert statistics.scattered(runs) == ["a"]
+    rest = statistics.pooled(runs.drop(index="a"))
+    judged = statistics.deviations(runs)
+    assert judged.loc["a", "value"] == pytest.approx(runs.loc["a"].std())
+    assert judged.loc["b", "value"] == pytest.approx(rest.value)
+    assert statistics.contrast(runs, "b", "c").error == pytest.approx(rest.value * math.sqrt(2 / 4))
+
+
+def test_of_two_rows_with_a_deviation_each_the_contrast_is_that_of_welch():
+    """Two kinds of one row each, so that nothing is pooled."""
+    runs = made_up(rows=2, seeds=5, missing=[("b", 3)])
+    runs.loc["a"] *= 2.5
+    estimate = statistics.contrast(runs, "a", "b", kinds=Series({"a": "trained", "b": "untrained"}))
+    sides = [DescrStatsW(runs.loc[row].dropna()) for row in "ab"]
+    _, p, df = CompareMeans(*sides).ttest_ind(usevar="unequal")
+    assert estimate.p() == pytest.approx(p)
+    assert estimate.df == pytest.approx(df)
+
+
+@pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2)), (("a", 0), ("a", 1), ("a", 2))])
+def test_two_way_residuals_are_those_of_rows_and_seeds(missing):
+    runs = made_up(missing=missing).dropna(how="all") + np.array([0.0, 5.0, -3.0])
+    fitted = smf.ols("x ~ C(row) + C(seed)", long(runs)).fit()
+    value, df = statistics.two_way(runs)
+    assert value == pytest.approx(math.sqrt(fitted.mse_resid))
+    assert df == fitted.df_resid
+
+
+def test_two_seeds_of_one_row_leave_nothing_for_two_way_residuals():
+    value, df = statistics.two_way(made_up(rows=1, seeds=2))
+    assert math.isnan(value) and df == 0
+
+
+def test_a_paired_contrast_is_that_of_the_model_of_rows_and_seeds():
+    runs = made_up(rows=4) + np.array([0.0, 9.0, -4.0])
+    fitted = smf.ols("x ~ C(row) + C(seed)", long(runs)).fit()
+    test = fitted.t_test("C(row)[T.c] - C(row)[T.b] = 0")
+    estimate = statistics.paired_contrast(runs, "c", "b")
+    assert estimate.value == pytest.approx(test.effect.item())
+    assert estimate.error == pytest.approx(test.sd.item())
+    assert estimate.p() == pytest.approx(test.pvalue.item())
+
+
+def test_a_paired_contrast_is_over_shared_seeds():
+    runs = made_up(rows=4, missing=[("a", 1)])
+    estimate = statistics.paired_contrast(runs, "a", "b")
+    assert estimate.runs == (2, 2)
+    assert estimate.value == pytest.approx((runs.loc["a"] - runs.loc["b"])[[0, 2]].mean())
+
+
+def test_rows_without_a_shared_seed_have_no_paired_contrast():
+    estimate = statistics.paired_contrast(made_up(missing=[("a", 0), ("b", 1), ("b", 2)]), "a", "b")
+    assert math.isnan(estimate.value) and math.isnan(estimate.p()) and estimate.runs == (0, 0)
+
+
+@pytest.mark.parametrize("contrast", [statistics.contrast, statistics.paired_contrast])
+def test_equal_rows_are_told_apart_as_often_as_the_level_says(contrast):
+    """By the differences of one pair alone it would be so too; the power is what pooling gains."""
+    wrong = []
+    for draw in range(1500):
+        runs = DataFrame(np.random.default_rng(draw).standard_normal((6, 3)), index=list("abcdef"))
+        wrong.append(contrast(runs, "a", "b").p() < 0.05)
+    assert np.mean(wrong) == pytest.approx(0.05, abs=0.02)
+
+
+def test_a_mean_of_independent_values_is_the_test_of_one_sample():
+    values = Series([0.3, 1.2, 0.8, -0.1])
+    expected = stats.ttest_1samp(values, 0, alternative="greater")
+    assert statistics.mean(values).p("greater") == pytest.approx(expected.pvalue)
+    assert math.isnan(statistics.mean(values[:1]).p())
+
+
+@pytest.mark.parametrize("p", [[0.01], [0.02, 0.01, 0.04], [0.5, 0.9, 0.001, 0.001, 0.3]])
+def test_holm_is_that_of_statsmodels(p):
+    assert statistics.holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1])
+
+
+def test_unknown_p_count_for_holm_and_stay_unknown():
+    corrected = statistics.holm([0.01, NAN, 0.02])
+    assert corrected[[0, 2]].tolist() == pytest.approx([0.03, 0.04])
+    assert math.isnan(corrected[1])
+
+
+def test_a_printed_number_is_one_more_run():
+    """Of a further run drawn as ours are, a share of `level` is inside the interval."""
+    inside = []
+    for draw in range(1500):
+        values = np.random.default_rng(draw).standard_normal((4, 3))
+        estimate = statistics.from_printed(DataFrame(values), 0, np.random.default_rng(draw + 10_000).standard_normal())
+        inside.append(abs(estimate.value) <= estimate.reach(0.9))
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.025)
+
+
+def test_entries_hold_every_printed_number_against_ours():
+    runs = made_up()
+    printed = Series({"a": 0.5, "b": NAN, "c": 9.0, "d": 3.0})
+    table = statistics.entries(runs, printed)
+    assert [*table.index] == ["a", "c", "d"]
+    expected = [2 * stats.t(10).sf(abs(t)) for t in table["t"]]
+    assert table["p"].tolist() == pytest.approx(expected)
+    assert table["error"].tolist() == pytest.approx([statistics.pooled(runs).value * math.sqrt(4 / 3)] * 3)
+    assert table["p_holm"].tolist() == pytest.approx(multipletests(table["p"], method="holm")[1])
+    assert statistics.entries(runs, Series(dtype=float)).empty
+
+
+def test_agreement_with_five_numbers_is_that_of_all_their_permutations():
+    runs = made_up(seeds=4, deviation=0.8)
+    ours, printed = runs.mean(axis=1), Series([1.0, 0.0, 3.0, 1.5, 4.0], runs.index)
+    found = statistics.agreement(runs, printed)
+    orders = np.array([*itertools.permutations(printed)])
+    rms = np.sqrt(((orders - ours.to_numpy()) ** 2).mean(axis=1))
+    correlations = np.array([np.corrcoef(order, ours)[0, 1] for order in orders])
+    reach = 2 * statistics.pooled(runs).value * math.sqrt(1 + 1 / 4)
+    near = (abs(orders - ours.to_numpy()) <= reach).sum(axis=1)
+    assert found.rows == 5
+    assert found.rms == pytest.approx(math.sqrt(((ours - printed) ** 2).mean()))
+    assert found.r == pytest.approx(stats.pearsonr(ours, printed).statistic)
+    assert found.near == (abs(ours - printed) <= reach).sum()
+    assert found.constant_rms == pytest.approx(min(
+        math.sqrt(((printed - constant) ** 2).mean()) for constant in np.linspace(0, 4, 4001)), abs=1e-5)
+    assert found.constant_near == max((abs(printed - constant) <= reach).sum() for constant in np.linspace(-5, 9, 2801))
+    assert found.shuffled_rms == pytest.approx((rms <= found.rms + 1e-9).mean(), abs=0.015)
+    assert found.shuffled_r == pytest.approx((correlations >= found.r - 1e-9).mean(), abs=0.015)
+    assert found.shuffled_near == pytest.approx((near >= found.near).mean(), abs=0.015)
+
+
+def test_the_noise_ceiling_is_what_a_further_run_of_each_would_give():
+    runs = made_up(rows=8, seeds=6, deviation=0.5, seed=2)
+    found = statistics.agreement(runs, runs.mean(axis=1))
+    deviation, means = statistics.pooled(runs).value, runs.mean(axis=1).to_numpy()
+    assert found.ceiling_rms == pytest.approx(deviation * math.sqrt(stats.chi2(8).median() / 8), rel=0.03)
+    noise = np.random.default_rng(7).normal(0, deviation, (4000, 8))
+    assert found.ceiling_r == pytest.approx(np.median([np.corrcoef(means, means + draw)[0, 1] for draw in noise]),
+                                            abs=0.01)
+
+
+def test_agreement_needs_runs_and_printed_numbers():
+    runs = made_up()
+    with pytest.raises(ValueError, match="of which b lack"):
+        statistics.agreement(runs, Series({"a": 1.0, "c": 2.0, "d": 3.0, "e": 4.0}))
+    with pytest.raises(ValueError, match="2 rows"):
+        statistics.agreement(runs[:2], Series({"a": 1.0, "b": 2.0}))
+
+
+def test_on_nw_ucla_agreement_is_little_better_than_a_constant(column):
+    runs, printed = column
+    assert statistics.scattered(runs) == SCATTERED
+    judged = runs.drop(index=SCATTERED)
+    deviation = statistics.pooled(judged).value
+    alike = statistics.agreement(judged, printed[judged.index])
+    assert (alike.near, alike.constant_near) == (8, 10)
+    assert alike.shuffled_near == pytest.approx(0.39, abs=0.015)
+    others = judged.drop(index=WRONG)
+    without = statistics.agreement(others, printed[others.index], deviation=deviation)
+    assert [round(without.rms, 1), round(without.constant_rms, 1), round(without.r, 2)] == [2.4, 2.6, 0.69]
+
+
+def test_on_nw_ucla_one_entry_is_refuted(column):
+    table = statistics.entries(*column)
+    assert [*table.index[table["p_holm"] < 0.05]] == [WRONG]
+
+
+def test_a_range_of_draws_is_that_of_all_samples_with_replacement():
+    runs = DataFrame([[1.0, 2.0, 4.0], [0.0, 3.0, NAN]], index=["a", "b"])
+    sums = [np.mean(first) + np.mean(second) for first in itertools.product([1, 2, 4], repeat=3)
+            for second in itertools.product([0, 3], repeat=2)]
+    low, high = statistics.drawn_range(runs, lambda means: means.sum(axis=1), share=0.8, draws=20_000)
+    assert [low, high] == pytest.approx(np.quantile(sums, [0.1, 0.9]), abs=0.35)
+
+
+def test_ranges_of_three_seeds_cover_less_than_they_say():
+    covered = []
+    for draw in range(300):
+        runs = DataFrame(np.random.default_rng(draw).standard_normal((1, 3)))
+        low, high = statistics.drawn_range(runs, lambda means: means[:, 0], draws=400)
+        covered.append(low <= 0 <= high)
+    assert 0.6 < np.mean(covered) < 0.9

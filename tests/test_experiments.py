@@ -1,0 +1,152 @@
+"""Experiments: every committed cell is reached by its key, results need no data, and entries ask for what there is."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import repro
+from repro import experiments, papers
+from repro.experiments import Experiment, beside_recipe, cells_by_table, find, results
+from repro.report.text import in_text
+from repro.run.export import read_cells
+
+CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
+SAVED = {name: experiment for name, experiment in experiments.experiments().items() if experiment.data}
+GOLDEN = Path(__file__).parent / "golden" / "experiments.csv"
+
+
+@pytest.fixture(autouse=True)
+def no_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "no data"))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "no runs"))
+
+
+def committed():
+    return read_cells(CELLS)
+
+
+def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
+    """By its key, which therefore is what it was when the golden file was written."""
+    with GOLDEN.open(newline="", encoding="utf-8") as file:
+        expected = {row["key"]: row["experiments"].split() for row in csv.DictReader(file)}
+    asked = {name: experiment.asked() for name, experiment in SAVED.items()}
+    keys = set(committed()["key"])
+    assert {key: [name for name in asked if key in asked[name]] for key in keys} == {
+        key: expected[key] for key in keys}
+    assert keys == expected.keys() and all(expected.values())
+
+
+def test_cells_of_an_experiment_are_of_its_data_version_preset_and_seeds():
+    stored = committed().set_index("key")
+    for name, experiment in SAVED.items():
+        asked = experiment.asked()
+        found = stored.loc[stored.index.intersection(list(asked))]
+        assert len(found), name
+        version = experiment.version or experiment.declared.study.version
+        assert set(found["version"]) == {version} and found["preset"].eq(experiment.preset).all(), name
+        for row in found.itertuples():
+            cell, _ = asked[row.Index]
+            assert (row.digest, row.seed) == (cell.digest, cell.seed), name
+            made = experiment.declared.study.recipe.from_dict(json.loads(row.recipe))
+            assert made == cell.recipe, name
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
+    experiment, rows = find(name), repro.results(name)
+    columns = list(rows)
+    assert len(rows) and rows["ours"].notna().all() and set(rows["preset"]) == {experiment.preset}
+    assert not rows[columns[: columns.index("ours")]].map(str).duplicated().any()
+    if "target" in rows or "varied" in rows:
+        return
+    asked, stored = experiment.asked(), committed()
+    expected: dict[str, list[float]] = {}
+    for key, metrics in zip(stored["key"], stored["metrics"], strict=True):
+        if key in asked:
+            recipe = asked[key][1].recipe
+            expected.setdefault(recipe.canonical(), []).append(json.loads(metrics)["linear"])
+    means = sorted(sum(values) / len(values) for values in expected.values())
+    assert sorted(rows["ours"]) == pytest.approx(means)
+    assert sorted(rows["n_seeds"]) == sorted(map(len, expected.values()))
+
+
+def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there():
+    assert {*papers.tables()} <= {*repro.EXPERIMENTS} and len(SAVED) == len(papers.saved()) <= 57
+    assert repro.EXPERIMENTS["taxonomy"].arguments == {
+        "dataset": None, "preset": "auto", "seeds": "0", "variant": "none"}
+    assert all(experiment.says and len(experiment.says) < 100 for experiment in SAVED.values())
+    with pytest.raises(ValueError, match=r"experiment='taxonomy_ulca' is not one of: .*; did you mean 'taxonomy_ucla'"):
+        results("taxonomy_ulca")
+
+
+def test_the_column_of_nw_ucla_is_beside_its_print():
+    rows = results("taxonomy_ucla").set_index("objectives")
+    assert len(rows) == 16 and "departures" not in rows and set(rows["n_seeds"]) == {3, 5}
+    assert rows.loc["AE+CE+AD", "published"] == 86.08
+    assert rows.loc["AE+CE+AD", "difference"] == pytest.approx(rows.loc["AE+CE+AD", "ours"] - 86.08)
+
+
+def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
+    rows = beside_recipe("float32_ucla").set_index("objectives")
+    recipe = results("taxonomy_ucla_earlier").set_index("objectives")
+    assert rows["usual"].to_dict() == {name: recipe.loc[name, "ours"] for name in ("CE", "AE+CE+AD")}
+    assert rows["departures"].tolist() == [{"precision": "float32"}] * 2 and rows["difference"].isna().all()
+    rates = beside_recipe("three_layers_rates_ucla")
+    three = results("three_layers_ucla").set_index("objectives")["ours"]
+    assert rates["usual"].tolist() == [three[name] for name in rates["objectives"]]
+    frozen = beside_recipe("frozen_noise_ucla").set_index("objectives")
+    assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
+
+
+def test_cells_stand_in_the_table_of_their_experiment_with_what_departs():
+    found = cells_by_table(committed())
+    headroom = found["ohem_vs_active"].query("dataset == 'multiomniglot' and distinct == 2000")
+    assert len(headroom) == 24 and {name for row in headroom["setting"] for name in row} == {
+        "characters", "distinct", "frequency", "redrawn", "augmented"}
+    assert sorted(map(str, headroom["departures"])) == ["{'dictionary': 256}"] * 12 + ["{}"] * 12
+    assert not found["cross_modal"]["key"].duplicated().any() and set(found) == set(papers.tables())
+    layers = found["taxonomy"].query("layers == 3 and learning_rate == 0.001")
+    assert {str(row) for row in layers["setting"]} == {"{'layers': 3}"}
+
+
+@pytest.mark.parametrize(("entry", "message"), [
+    ({"table": "taxonomi"}, "table='taxonomi' is not one of: .*taxonomy"),
+    ({"table": "taxonomy", "says": "", "sedes": 1}, "parameter='sedes' is not one of: .*did you mean 'seeds'"),
+    ({"table": "taxonomy"}, ".*missing 1 required keyword-only argument: 'says'"),
+])
+def test_an_entry_that_asks_for_what_there_is_not_is_named(monkeypatch, entry, message):
+    monkeypatch.setattr(papers, "saved", lambda: {"odd": entry})
+    with pytest.raises(ValueError, match=f"the entry odd of an experiments.yaml: {message}"):
+        experiments.experiments.__wrapped__()
+
+
+def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
+    cells = committed()
+    odd = cells["key"] == cells.loc[cells["dataset"] == "ucla", "key"].iloc[0]
+    whole = results("taxonomy_synthetic")
+    cells.loc[odd, "recipe"] = json.dumps({"field_of_another_branch": 1})
+    monkeypatch.setattr(experiments, "everything", lambda: cells)
+    pd.testing.assert_frame_equal(results("taxonomy_synthetic"), whole)
+    assert sum(map(len, cells_by_table(cells).values()))
+    line, = capsys.readouterr().err.splitlines()
+    assert "cannot be read and is left out ('field_of_another_branch' is not a field of SkeletonRecipe" in line
+
+
+def test_digests_may_depend_on_a_field():
+    data = {"by": "characters", "digest": {1: "a", 2: "b"}}
+    by = Experiment(name="x", table="mutual_information", says="", data=data)
+    recipes = [find("mutual_information_augmented").declared.asked(
+        "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
+    assert [by.digest(recipe) for recipe in recipes] == ["a", "b", ""]
+    assert math.isnan(results("mutual_information_augmented")["published"].max())
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(name):
+    written = pd.read_csv(CELLS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
+    made = in_text(results(name)).replace("", math.nan).reset_index(drop=True)
+    pd.testing.assert_frame_equal(written, made, check_dtype=False)
