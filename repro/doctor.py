@@ -99,6 +99,7 @@ def examined_results() -> Iterator[str]:
             damaged.append(f"{unknown}wrote it" if isinstance(error, KeyError) else str(error))
     yield f"cells: {len(cells)} of figures/cells.csv and of the runs"
     yield from map(Problem, damaged)
+    yield from (Problem(other) for study in studies().values() if (other := study.of_other_code(cells)))
 
 
 def examined_runs(root: Path) -> Iterator[str]:

@@ -29,6 +29,7 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run import device as devices
+from repro.run.code import Code
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import committed_fields, everything, rows_of
 from repro.run.fit import fit
@@ -121,6 +122,26 @@ class Study:
             self.version if version is None else version, self.evaluation, dict(changes or {}),
         )
 
+    @property
+    def code(self) -> Code:
+        """The code that trains it."""
+        return Code(self.name, self.version, self.learners.__module__)
+
+    def of_other_code(self, cells: DataFrame) -> str:
+        """Which stored cells of today's version were trained by code whose numbers may be others, and what to do.
+
+        "" where there are none. Cells from before code was stored count as trained by accepted code.
+        """
+        own = cells[(cells["study"] == self.name) & (cells["version"] == self.version)]
+        codes = [json.loads(cost).get("code") for cost in own["cost"]]
+        differing = {code for code in set(codes) if self.code.differs(code)}
+        keys = [key for key, code in zip(own["key"], codes, strict=True) if code in differing]
+        if not keys:
+            return ""
+        named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
+        which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
+        return f"{which} were trained by other code; {self.code.advice()}"
+
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """The learners of a cell, one after the other, before their first steps."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
@@ -189,13 +210,14 @@ def train(
         every = recipe.probe_every * learner.steps_per_epoch if probe else 0
         folder = run.folder / learner.name
         folder.mkdir(exist_ok=True)
-        costs.append((yield from fit(learner, folder, progress, probe=probe, probe_steps=every)))
+        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code)
+        costs.append((yield from training))
         costs[-1]["precision"] = learner.precision
         for name, value in study.measure(learner).items():
             measured.setdefault(name, []).append(value)
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
-    return means | {"cost": costs[0] | devices.cost(device)}
+    return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}
 
 
 def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
@@ -593,6 +615,8 @@ def run_table(
         _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
         table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
+    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
+        tqdm.write(other, file=sys.stderr)
     return table.numbers(by_key, stored, table.columns_asked(fields))
 
 

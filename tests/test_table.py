@@ -611,3 +611,14 @@ def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_train
     for choices, said in (({}, True), ({}, False), ({"precision": "float32"}, False)):
         run_table("methods", method="plain", **choices, **OPTIONS)
         assert ("matrix products in " in capsys.readouterr().err) == said
+
+
+def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    choices = {"preset": "smoke", "objectives": "CE", "device": "cpu", "engine": "inline"}
+    run_table("taxonomy", **choices)
+    assert "other code" not in capsys.readouterr().err
+    monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
+    run_table("taxonomy", **choices)
+    assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
+    assert "raise the version of skeletons, now 3" in said and "add 0123456789abcdef to accepted.yaml" in said

@@ -42,7 +42,7 @@ class Code:
 
     def differs(self, stored: str | None) -> bool:
         """Whether numbers of stored code may be others; None is that of cells from before, which count as accepted."""
-        accepted = yaml.safe_load(ACCEPTED.read_text()).get(self.study, {}).get(self.version, [])
+        accepted = _accepted(ACCEPTED).get(self.study, {}).get(self.version, [])
         known = self.identity in accepted and (stored is None or stored in accepted)
         return stored != self.identity and not known
 
@@ -73,6 +73,11 @@ def identity(module: str) -> str:
                 waiting.append(imported)
     text = "\n\n".join(f"{name}\n{statements[name]}" for name in sorted(statements))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _accepted(path: Path) -> dict[str, dict[int, list[str]]]:
+    return yaml.safe_load(path.read_text()) or {}
 
 
 def _path(name: str) -> Path | None:

@@ -1,5 +1,6 @@
 """The identity of the code that trains: what changes it, and when stored numbers may be others."""
 
+import copy
 import importlib
 import sys
 import textwrap
@@ -60,7 +61,7 @@ def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_p
     source = Path(find("repro.contrast.objectives").origin).read_text()
     edited.write_text(source.replace("- positive).mean()", "+ positive).mean()", 1))
     assert edited.read_text() != source
-    spec = find("repro.contrast.objectives")
+    spec = copy.copy(find("repro.contrast.objectives"))
     spec.origin = str(edited)
     monkeypatch.setattr(code.importlib.util, "find_spec",
                         lambda name: spec if name == "repro.contrast.objectives" else find(name))
