@@ -503,6 +503,19 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     assert "nothing is left to train" in plan_table("made_up", "ucla", **OPTIONS)
 
 
+def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too(declared, monkeypatch):
+    assert run_table("made_up", "ucla", train="never").empty
+    monkeypatch.setattr(Two, "step", None)
+    first, second, *_ = SWEEP.cells("ucla")
+    monkeypatch.setattr("repro.run.export.read_cells", lambda path: frame(written(second, 60.0)))
+    Store(declared).run(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
+    found = run_table("made_up", "ucla", train="never", seeds="0-1")
+    shown = found[["method", "depth", "ours", "n_seeds"]].values.tolist()
+    assert shown == [["plain", 1, 50.0, 1], ["plain", 3, 60.0, 1]]
+    with pytest.raises(ValueError, match="train='always' is not one of: missing, never"):
+        run_table("made_up", train="always")
+
+
 @pytest.mark.usefixtures("declared")
 def test_several_values_of_fields_are_columns():
     found = run_table("methods", "ucla", batch="4,8", depth=[1, 2], power=3, method="heavy", **OPTIONS)
