@@ -132,7 +132,7 @@ class Pretrainer(Gatherer):
     def prepare(self) -> None:
         """The views of the next batch, its items or labels, the learning rate, and in which order keys are encoded.
 
-        The step of an epoch in which pools are filled is not recorded.
+        The step of an epoch in which pools are filled is not recorded, nor one of fewer items.
         """
         warming = min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.set_learning_rate(self.optimiser, self.recipe.learning_rate * warming)
@@ -144,7 +144,8 @@ class Pretrainer(Gatherer):
             if self.recipe.method == "supervised":
                 self.given[f"labels of {modality}"] = self.data.labels[self._having(modality, index)]
         self.seen = {modality: len(of_modality) for modality, of_modality in views.items()}
-        self.bucket = tuple((modality, len(view)) for modality, (view, *_) in views.items())
+        whole = all(len(view) == self.recipe.batch for view, *_ in views.values())
+        self.bucket = () if whole else None  # of items that lack a modality too many sizes would be recorded
         if self.shuffles:
             times = 2 if self.recipe.method == "cmacc" and self.recipe.renewed else 1
             for number in range(times):
@@ -160,7 +161,7 @@ class Pretrainer(Gatherer):
 
         Raises:
             NonFiniteLoss: if the selection of negatives meets embeddings that are not finite, on a CPU. On CUDA it does
-                not look, and the loss is not finite either.
+                not look: the loss, which is not finite either, tells.
         """
         self.towers.train()
         views = {modality: [self.given.tensor(f"{modality} {number}") for number in range(count)]

@@ -87,10 +87,10 @@ def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Te
 
 
 def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:
-    """Norms of the rows, (M, 1); raises ValueError where they are too small to divide by, if they are checked."""
+    """Norms of the rows, (M, 1), large enough to divide by; raises ValueError where they are not, if it is checked."""
     norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
     if not checked:
-        return norms
+        return norms.clamp(min=_SMALLEST_NORM)
     _, smallest, row = magnitudes({"the norm of queries": norms}, *norms.squeeze(1).min(0))
     if not smallest >= _SMALLEST_NORM:
         raise ValueError(

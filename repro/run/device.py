@@ -16,7 +16,7 @@ from torch import distributed
 from repro.data import manifest
 from repro.recipe import Recipe, choose
 
-SHARE_OF_A_GPU = 5 * 2**30  # bytes, of each cell on it; half of them are the frames of NTU RGB+D
+SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each cell on it; half of them are the frames of NTU RGB+D
 
 
 def resolve(device: str) -> torch.device:
@@ -164,7 +164,7 @@ def cost(device: torch.device) -> dict[str, Any]:
 
 
 def peak_mb(device: torch.device) -> int:
-    """The most memory in MiB since `begin`: what tensors took of a GPU, or this process; 0 where nobody tells."""
+    """The most memory in MiB since `begin`: what tensors of all lanes took of a GPU, or this process; 0 if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() // 2**20
     return int(_from_proc("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10

@@ -250,8 +250,8 @@ def _share(
 ) -> dict[str, Exception]:
     """Have the pool train the cells that no other command holds; what failed, by key.
 
-    On a CPU a job is a cell; on CUDA it is all that a GPU will train. A cell whose process is lost, or ends it with an
-    error, is tried once more, by itself.
+    A job is as many cells as a process has lanes. A cell whose process is lost, or that ends with an error of its own,
+    is tried once more, by itself.
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
@@ -262,30 +262,28 @@ def _share(
             return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
         bar.initial = _show(bar, runs)
-        shares = pool.count() if pool.device == "cuda" else len(cells)
-        jobs = [cells[number::shares] for number in range(min(shares, len(cells)))]
+        jobs = [cells[first : first + pool.lanes] for first in range(0, len(cells), pool.lanes)]
         waiting = {submitted(job): job for job in jobs}
         told: set[str] = set()
         while waiting:
             _show(bar, runs)
             for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
                 job, error = waiting.pop(future), future.exception()
-                if error is None:
-                    failed |= {cell.key: _named(cell, met) for cell, met in future.result()}
-                    continue
-                left = [cell for cell in job if store.run(cell).result is None]
-                untouched = [cell for cell in left if len(job) > 1 and not store.run(cell).folder.exists()]
-                again = [untouched] if untouched else []
-                for cell in left:
-                    if cell in untouched:
-                        continue
-                    if cell.key in lost:
-                        failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
-                        continue
-                    tqdm.write(f"{_named(cell, error)}; trying once more", file=sys.stderr)
-                    lost.add(cell.key)
-                    again.append([cell])
-                waiting |= {submitted(part): part for part in again}
+                if isinstance(error, Troubled):
+                    ended = error.args[0]
+                elif error:
+                    ended = [(cell, error) for cell in job if store.run(cell).result is None]
+                else:
+                    ended = future.result()
+                for cell, met in ended:
+                    if _final(met):
+                        failed[cell.key] = _named(cell, met)
+                    elif cell.key in lost:
+                        failed[cell.key] = ChildProcessError(f"{_named(cell, met)} (tried twice)")
+                    else:
+                        tqdm.write(f"{_named(cell, met)}; trying once more", file=sys.stderr)
+                        lost.add(cell.key)
+                        waiting[submitted([cell])] = [cell]
             _show(bar, runs)
             for run in runs:
                 if run.cell.key not in told and (run.folder / "result.json").exists():
@@ -294,24 +292,34 @@ def _share(
     return failed
 
 
+class Troubled(ChildProcessError):
+    """Of a worker, which such errors may have left in any state; its argument is what `train_in_worker` returns."""
+
+
 def train_in_worker(cells: Sequence[Cell], train: Train, store: Store, lanes: int) -> Ended:
     """What a worker does, which shows no progress: whoever started it does.
 
-    Returns the cells that diverge, or meet a disk that is full or may not be written, with their errors: another try
-    would end alike. Any other is raised as ChildProcessError, when all cells have ended.
+    Returns the cells that end with an error, with these. Where one is neither a divergence nor of a disk that is full
+    or may not be written, they are raised, as `Troubled`, so that another process takes the worker's place.
     """
     ended: Ended = []
-    other = ""
+    troubled = False
     with ONE_PROCESS, tqdm(disable=True) as steps:
         for run, error in in_lanes([store.run(cell) for cell in cells], train, lanes, steps):
-            if isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES):
-                ended.append((run.cell, error))
-            elif error:
+            if error is None:
+                continue
+            if not _final(error):
                 traceback.print_exception(error)
-                other = f"{type(error).__name__}: {error}"
-    if other:
-        raise ChildProcessError(other)
+                error, troubled = ChildProcessError(f"{type(error).__name__}: {error}"), True
+            ended.append((run.cell, error))
+    if troubled:
+        raise Troubled(ended)
     return ended
+
+
+def _final(error: BaseException) -> bool:
+    """Whether another try would end alike."""
+    return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
 def in_lanes(
@@ -319,7 +327,7 @@ def in_lanes(
 ) -> Iterator[tuple[Run, Exception | None]]:
     """Train runs, so many of them in turns; yields each when it has ended, with the error it ended with.
 
-    On CUDA a lane has a stream of its own: what it has handed to the device runs while others have their turns.
+    On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns.
 
     Args:
         runs: what to train, in order; those that other commands hold are left to them.
@@ -328,13 +336,13 @@ def in_lanes(
         show: called with a run before each of its turns.
     """
     waiting = [*runs]
+    streams = [torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None for _ in range(lanes)]
     running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
     try:
         while waiting or running:
-            while waiting and len(running) < lanes:
+            while waiting and streams:
                 run = waiting.pop(0)
-                stream = torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None
-                running.append((run, stream, _settled(run, functools.partial(train, run, steps))))
+                running.append((run, streams.pop(), _settled(run, functools.partial(train, run, steps))))
             for lane in [*running]:
                 run, stream, training = lane
                 show(run)
@@ -343,6 +351,9 @@ def in_lanes(
                         next(training)
                 except Exception as end:
                     running.remove(lane)
+                    streams.append(stream)
+                    if lanes > 1:  # what it had on the device is for the next
+                        traceback.clear_frames(end.__traceback__)
                     yield run, None if isinstance(end, StopIteration) else end
     finally:
         for _, _, training in running:

@@ -71,7 +71,8 @@ def linear_predictions(
 
     def compute() -> Tensor:
         index = given.tensor("index")
-        logits = functional.linear(given.tensor("features")[index], weight, bias)
+        features = given.tensor("features") if callable(train_features) else train_features
+        logits = functional.linear(features[index], weight, bias)
         loss = functional.cross_entropy(logits, train_labels[index])
         optimiser.zero_grad()
         loss.backward()
@@ -80,13 +81,11 @@ def linear_predictions(
 
     step = Recorded(compute, device, optimisers=[optimiser])
     predictions = []
-    for epoch, rate in enumerate(rates):
+    for rate in rates:
         given["rate"] = rate
         optimiser.param_groups[0]["lr"] = given["rate"]
         if callable(train_features):
             given["features"] = train_features()
-        elif epoch == 0:
-            given["features"] = train_features
         order = torch.randperm(len(train_labels), generator=generator).to(device)
         for index in order.split(batch):
             given["index"] = index

@@ -65,7 +65,8 @@ def fit(
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
-        number of steps}
+        number of steps}. On a GPU that is shared, whoever waits pays for what the device did for others meanwhile: the
+        seconds of all lanes together are right.
 
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
@@ -84,32 +85,35 @@ def fit(
     progress.reset(learner.total_steps)
     progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
-    while done < learner.total_steps:
-        losses.append(learner.step())
-        done += 1
-        last = done == learner.total_steps
-        probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
-        if done % interval and not last and not probe_due:
-            continue
-        seconds += time.monotonic() - reported_at
-        yield
-        reported_at = time.monotonic()  # turns of others do not count
-        means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
-        _check_weights(learner, done)
-        losses.clear()
-        now = time.monotonic()
-        seconds += now - reported_at
-        line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
-        _append(folder / "progress.jsonl", line)
-        progress.set_postfix(means, refresh=False)
-        progress.update(done - progress.n)
-        if probe and probe_due and (measured := probe()):
-            _append(folder / "probes.jsonl", {"step": done, **measured})
-        late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
-        if last or from_first(late):
-            _save(learner, folder, done, seconds, code)
-            saved_at = time.monotonic()
-        reported_at = time.monotonic()
+    try:
+        while done < learner.total_steps:
+            losses.append(learner.step())
+            done += 1
+            last = done == learner.total_steps
+            probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
+            if done % interval and not last and not probe_due:
+                continue
+            seconds += time.monotonic() - reported_at
+            yield
+            reported_at = time.monotonic()  # turns of others do not count
+            means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+            _check_weights(learner, done)
+            losses.clear()
+            now = time.monotonic()
+            seconds += now - reported_at
+            line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
+            _append(folder / "progress.jsonl", line)
+            progress.set_postfix(means, refresh=False)
+            progress.update(done - progress.n)
+            if probe and probe_due and (measured := probe()):
+                _append(folder / "probes.jsonl", {"step": done, **measured})
+            late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
+            if last or from_first(late):
+                _save(learner, folder, done, seconds, code)
+                saved_at = time.monotonic()
+            reported_at = time.monotonic()
+    finally:
+        learner.release()  # its memory is for what measures, and for others
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)}

@@ -136,6 +136,10 @@ class Learner(abc.ABC):
             optimisers=[part for part in parts if isinstance(part, torch.optim.Optimizer)],
         )
 
+    def release(self) -> None:
+        """Let go of what was recorded, and so of its memory; the next steps are recorded anew."""
+        self.__dict__.pop("recorded", None)
+
     def step(self) -> Tensor:
         """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device."""
         self.prepare()
@@ -175,7 +179,7 @@ class Learner(abc.ABC):
         odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
         if odd:
             raise KeyError(*sorted(odd))
-        self.__dict__.pop("recorded", None)  # a recording is of the places where the state lay before
+        self.release()  # a recording is of the places where the state lay before
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         for name in (*self.kept, "taken"):
@@ -189,4 +193,4 @@ def _moved(value: Any, device: torch.device) -> Any:
     """The value with all its tensors on the device."""
     if isinstance(value, dict):  # of the same kind, as an undisturbed run saves it
         return type(value)((name, _moved(part, device)) for name, part in value.items())
-    return value.to(device) if isinstance(value, Tensor) else value
+    return value.to(device, copy=True) if isinstance(value, Tensor) else value  # training changes it in place

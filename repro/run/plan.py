@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import heapq
+import statistics
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ from repro.run.store import Cell, Run, Store, trained
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 Learners = Callable[[Cell, torch.device], Iterator[Learner]]
 LEFT_OUT = ("Pre-training and fine-tuning are included; loading data, probes along training and at its end, tests and "
-            "other evaluation are not.")
+            "other evaluation are not; nor is what lanes of a GPU gain.")
 
 
 def plan(
@@ -94,7 +95,8 @@ def calibrate(
 def forecast(learner: Learner, device: torch.device) -> float:
     """Seconds that all steps of an untrained learner will take, by a few of its first epoch, which it takes.
 
-    The first step counts as often as there are costly steps; other steps as the mean of those that follow it.
+    The first step counts as often as there are costly steps; other steps as the median of those that follow it, some of
+    which are recorded.
     """
     def step() -> float:
         began = time.perf_counter()
@@ -110,7 +112,7 @@ def forecast(learner: Learner, device: torch.device) -> float:
     most = min(learner.steps_per_epoch, learner.total_steps) - 1
     while len(others) < most and sum(others) < MEASURED:
         others.append(step())
-    usual = sum(others) / len(others) if others else opening
+    usual = statistics.median(others) if others else opening
     return learner.costly_steps * opening + (learner.total_steps - learner.costly_steps) * usual
 
 

@@ -4,6 +4,7 @@ A recording repeats the same kernels on the same places in memory. So a step tha
 shapes depend on no batch, and what differs from step to step lies in `Buffers` or comes from registered generators.
 """
 
+import contextlib
 import functools
 import gc
 import os
@@ -14,6 +15,8 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
+
+from repro.run.device import first
 
 WARM_UP = 3  # steps as they are, in which libraries and optimiser prepare themselves
 
@@ -29,19 +32,21 @@ class Buffers:
     def __init__(self, device: torch.device, *, stay: bool) -> None:
         self.device, self.stay = device, stay
         self._values: dict[str, Tensor | float] = {}
-        self._places: dict[tuple[str, torch.Size, torch.dtype], Tensor] = {}
+        self._places: dict[Hashable, Tensor] = {}
 
     def __setitem__(self, name: str, value: Tensor | float) -> None:
         if not self.stay:
             self._values[name] = value
             return
-        if not isinstance(value, Tensor):
-            place = self._place(name, torch.Size(), torch.float32)
-            place.fill_(value)  # its value travels with the order: nothing is copied
+        if isinstance(value, Tensor):
+            key: Hashable = (name, value.shape, value.stride(), value.dtype)
+            if key not in self._places:  # of the same layout: the host would put another in order first
+                self._places[key] = torch.empty_like(value, device=self.device)
+            self._values[name] = self._places[key].copy_(value, non_blocking=True)
         else:
-            place = self._place(name, value.shape, value.dtype)
-            place.copy_(value, non_blocking=True)
-        self._values[name] = place
+            if name not in self._places:
+                self._places[name] = torch.empty((), device=self.device)
+            self._values[name] = self._places[name].fill_(value)  # travels with the order: nothing is copied
 
     def __getitem__(self, name: str) -> Tensor | float:
         return self._values[name]
@@ -51,18 +56,12 @@ class Buffers:
         value = self._values[name]
         return value.to(self.device, non_blocking=True) if isinstance(value, Tensor) else torch.tensor(value)
 
-    def _place(self, name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-        key = (name, shape, dtype)
-        if key not in self._places:
-            self._places[key] = torch.empty(shape, dtype=dtype, device=self.device)
-        return self._places[key]
-
 
 class Recorded:
     """A function that is recorded on CUDA, once for each bucket; on a CPU, and with REPRO_RECORD=0, it is called.
 
-    The first three calls, and the first of every bucket, are taken as they are. The third is watched: where it waits
-    for the device, nothing is ever recorded, which is said once.
+    The first three calls, and the first of every bucket, are taken as they are. Where the third waits for the device,
+    or a recording fails, nothing is recorded from then on, which is said once.
 
     Args:
         compute: what to record. It takes nothing and returns a tensor.
@@ -110,9 +109,7 @@ class Recorded:
 
     def _taken(self, bucket: Hashable) -> Tensor:
         if bucket in self.recordings:
-            graph, result = self.recordings[bucket]
-            graph.replay()
-            return result.clone()  # the next replay overwrites its own
+            return self._replayed(bucket)
         if bucket is None:
             return self.compute()
         self._calls += 1
@@ -122,7 +119,12 @@ class Recorded:
             self._met.add(bucket)
             return self.compute()
         self._record(bucket)
-        return self._taken(bucket)
+        return self._taken(bucket) if self.records else self.compute()
+
+    def _replayed(self, bucket: Hashable) -> Tensor:
+        graph, result = self.recordings[bucket]
+        graph.replay()
+        return result.clone()  # the next replay overwrites its own
 
     def _watched(self, bucket: Hashable) -> Tensor:
         """A call as it is, during which torch tells when the host waits."""
@@ -135,12 +137,15 @@ class Recorded:
                 result = self.compute()
             finally:
                 torch.cuda.set_sync_debug_mode(before)
-        if any("called a synchronizing" in str(warning.message) for warning in said):
-            self._give_up("it waits for the device")
+        for warning in said:
+            if "called a synchronizing" in str(warning.message):
+                self._give_up("it waits for the device")
+            elif "ynchronization debug mode" not in str(warning.message):
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return result
 
     def _record(self, bucket: Hashable) -> None:
-        """Record `compute`, which takes no step by itself."""
+        """Record `compute`, which takes no step by itself; give up if that fails."""
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
@@ -158,16 +163,21 @@ class Recorded:
             graph.capture_begin(pool, capture_error_mode="thread_local")
             result = self.compute()
             graph.capture_end()
+            self.recordings[bucket] = graph, result
+        except Exception as error:  # nothing of it was computed, and what others hand to the device goes on
+            with contextlib.suppress(RuntimeError):
+                graph.capture_end()
+            self._give_up(f"{type(error).__name__}: {error}")
         finally:
             if collecting:
                 gc.enable()
             for group in groups:
                 group["capturable"] = False  # torch warns of steps outside a recording otherwise
-        self.recordings[bucket] = graph, result
 
     def _give_up(self, reason: str) -> None:
         self.records = False
-        _say(f"steps are taken as they are and not recorded: {reason}")
+        if first():
+            _say(f"steps are taken as they are and not recorded: {reason}")
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from repro.run.recorded import WARM_UP, Buffers
+from repro.run.recorded import Buffers, Recorded
 
 READING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal", "item", "bincount")
 
@@ -45,27 +45,36 @@ class Orders(TorchDispatchMode):
     def _described(self, leaf):
         if not isinstance(leaf, torch.Tensor):
             return leaf if isinstance(leaf, (int, float)) else type(leaf).__name__
-        return (*leaf.shape, leaf.dtype, None if _place(leaf) in self._made else leaf.data_ptr())
+        return (*leaf.shape, *leaf.stride(), leaf.dtype, None if _place(leaf) in self._made else leaf.data_ptr())
 
 
 def _place(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
-class StandIn:
-    """Stands for `Recorded`: after the first three calls, every call of a bucket has to repeat the orders of the first.
+class StandIn(Recorded):
+    """`Recorded` that replays nothing: every replay has to repeat the orders of the first of its bucket.
 
     Attributes:
         repeated: how many calls of each bucket did so.
     """
 
-    def __init__(self, compute, device, *, generators=(), optimisers=(), reason=""):
-        self.compute, self.reason, self.calls, self.repeated, self._first = compute, reason, 0, Counter(), {}
+    def __init__(self, compute, device, **options):
+        super().__init__(compute, device, **options)
+        self.reason, self.repeated, self._first = options.get("reason", ""), Counter(), {}
+        self.records = not self.reason
 
     def __call__(self, bucket=()):
-        self.calls += 1
-        if bucket is None or self.calls <= WARM_UP:
-            return self.compute()
+        return self._taken(bucket) if self.records else self.compute()
+
+    def _watched(self, bucket):
+        self._met.add(bucket)
+        return self.compute()
+
+    def _record(self, bucket):
+        self.recordings[bucket] = None
+
+    def _replayed(self, bucket):
         with Orders() as orders:
             result = self.compute()
         if bucket in self._first:

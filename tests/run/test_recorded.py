@@ -1,8 +1,10 @@
 """Steps as CUDA records them, watched on a CPU: they repeat themselves, and compute what plain ones do."""
 
 import copy
+import gc
 import sys
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -13,10 +15,12 @@ from made_up_pairs import learner as pair_learner
 from made_up_skeletons import learner as skeleton_learner
 from made_up_skeletons import made_up as made_up_skeletons
 from stand_in import StandIn, as_recorded
+from tqdm.auto import tqdm
 from walks import Walk
 
 from repro.audiovisual.finetune import FineTuner
 from repro.contrast.arguments import raised
+from repro.run.fit import finish, fit
 from repro.run.recorded import Buffers, Recorded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -290,24 +294,83 @@ def test_on_a_cpu_the_function_is_called_and_nothing_is_said(reason, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """A way to make what records on a CPU, where torch's switches do nothing and a graph is what this test says."""
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
+    monkeypatch.setattr("repro.run.recorded._say", lambda message: print(message, file=sys.stderr))
+
+    def make(compute):
+        step = Recorded(compute, CPU)
+        step.records = True
+        return step
+
+    return make
+
+
 @pytest.mark.parametrize(("said", "waits"), [
     ("Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations", False),
     ("called a synchronizing CUDA operation", True),
+    ("of something else", False),
 ])
-def test_a_step_waits_if_torch_says_so_of_it_and_not_if_torch_speaks_of_its_own_mode(monkeypatch, capsys, said, waits):
-    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
-    modes = []
-
-    def set_mode(mode):
-        modes.append(mode)
-        warnings.warn(said, stacklevel=1)
-
-    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_mode)
-    monkeypatch.setattr("repro.run.recorded._say", lambda message: print(message, file=sys.stderr))
-    step = Recorded(lambda: torch.ones(1), CPU)
-    step.records = True
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+def test_a_step_waits_if_torch_says_so_of_it_and_not_if_torch_speaks_of_its_own_mode(on_cpu, capsys, said, waits):
+    step = on_cpu(lambda: warnings.warn(said, stacklevel=1) or torch.ones(1))
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
         step._watched(())
-    assert modes[0] == "warn" and modes[-1] == 0
     assert step.records is not waits and ("waits for the device" in capsys.readouterr().err) is waits
+    assert [str(warning.message) for warning in shown] == ([said] if "else" in said else [])
+
+
+def test_a_recording_that_fails_is_closed_and_steps_go_on_as_they_are(on_cpu, monkeypatch, capsys):
+    calls, log = [], []
+
+    class Graph:
+        def __init__(self):
+            log.append("made")
+
+        def capture_begin(self, *pool, **mode):
+            log.append("begun")
+
+        def capture_end(self):
+            log.append("ended")
+            raise RuntimeError("the capture is void")  # so torch says of one that something went wrong in
+
+    def compute():
+        calls.append(log.count("begun"))
+        if log and log[-1] == "begun":
+            raise RuntimeError("out of memory")
+        return torch.tensor(float(len(calls)))
+
+    for name, value in {"CUDAGraph": Graph, "graph_pool_handle": lambda: None, "memory_reserved": lambda device: 0,
+                        "memory_allocated": lambda device: 0, "mem_get_info": lambda device: (1, 1)}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    step = on_cpu(compute)
+    values = [(step._taken(()) if step.records else step.compute()).item() for _ in range(6)]
+    assert log == ["made", "begun", "ended"] and not step.records and not step.recordings
+    assert values == [1, 2, 3, 5, 6, 7]  # the fourth was tried and taken again
+    assert "out of memory" in capsys.readouterr().err
+
+
+def test_a_learner_that_was_trained_is_let_go_of_with_its_recordings(tmp_path):
+    learner = skeletons()
+    gone = weakref.ref(learner)
+    gc.disable()
+    try:
+        finish(fit(learner, tmp_path, tqdm(disable=True)))
+        del learner
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_place_has_the_layout_of_what_it_is_for():
+    given = Buffers(CPU, stay=True)
+    clip = torch.arange(24.0).view(2, 3, 4).permute(2, 0, 1)
+    given["clip"] = clip
+    assert given["clip"].stride() == clip.stride() and torch.equal(given["clip"], clip)
+    before = given["clip"].data_ptr()
+    given["clip"] = clip.contiguous()
+    given["clip"] = clip + 1
+    assert given["clip"].data_ptr() == before and torch.equal(given["clip"], clip + 1)
