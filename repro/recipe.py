@@ -113,7 +113,8 @@ def setting(
         least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
             A recipe holding that value keeps the key it had before the field existed.
-        keyed_as: what stands for a value in the key, where values were renamed after results were published.
+        keyed_as: what stands for a value in the key, where values were renamed after results were published, or train
+            otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal keys.
     """
