@@ -79,5 +79,5 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Any, "safe_open"]]:
         raise ValueError(f"{path} is no sound safetensors file as `repro results weights KEY` writes it ({error!r}); "
                          "export it again") from error
     lacking = [text for text in DESCRIBED if text not in texts]
-    raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` describes "
-                     "a model: it comes from elsewhere; read its tensors by `safetensors.torch.load_file`")
+    raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
+                     "describes a model: it comes from elsewhere; read its tensors by `safetensors.torch.load_file`")
