@@ -260,7 +260,7 @@ class SkeletonModel(nn.Module):
         encoder = BidirectionalEncoder if bidirectional else Encoder
         decoded = units if decoder_input == "readout" else projection
         self.encoder = _from_own_draws(lambda: encoder(features, units, layers))
-        self.head = _from_own_draws(lambda: _head(head, units, projection))
+        self.head = _from_own_draws(lambda: projection_head(head, units, projection))
         self.decoder = _from_own_draws(lambda: Decoder(decoded, features, units, layers))
 
     def embed(self, readouts: Tensor) -> Tensor:
@@ -273,7 +273,8 @@ class SkeletonModel(nn.Module):
         return self.decoder(inputs, frames, packing)
 
 
-def _head(kind: str, units: int, projection: int) -> nn.Module:
+def projection_head(kind: str, units: int, projection: int) -> nn.Module:
+    """What makes embeddings (N, projection) of readouts (N, units): "linear", or "mlp" with a hidden layer."""
     last = nn.Linear(units, projection)
     return last if kind == "linear" else nn.Sequential(nn.Linear(units, units), nn.ReLU(), last)
 

@@ -413,4 +413,5 @@ DISCREPANCIES = predicates.discrepancies("taxonomy", "taxonomy", {
     "T-17": exchanged,
     "T-18": highest,
     "T-19": predicates.departing("taxonomy", decoder_input="embedding"),
+    "T-20": predicates.departing("taxonomy", key_head_copied=False),
 }, TOP=TOP)
