@@ -10,7 +10,8 @@ from repro.contrast.momentum import MomentumEncoder, follow
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 from repro.skeleton.data import Sequences, SkeletonSet
-from repro.skeleton.model import Packing, SkeletonModel, projection_head
+from repro.skeleton.gru_cpu import Packing
+from repro.skeleton.model import SkeletonModel, projection_head
 from repro.skeleton.recipe import SkeletonRecipe, trains
 from repro.skeleton.terms import TERMS, Batch
 
