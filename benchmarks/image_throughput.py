@@ -20,9 +20,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.stopwatch import CPU, options, show, turns
 from repro.image.data import ImageSet
-from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
+from repro.image.trimmed import TrimmedConv2d
 
 BATCH = {"small": 128, "stock": 256}
 ROUNDS = 3
@@ -60,7 +60,7 @@ def with_whole_kernels(each: Pretrainer) -> Pretrainer:
     for network in (each.model, each.keys):
         for module in network.modules():
             if isinstance(module, TrimmedConv2d):
-                module.__class__ = nn.Conv2d
+                module.forward = functools.partial(nn.Conv2d.forward, module)
     return each
 
 

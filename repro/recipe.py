@@ -127,7 +127,8 @@ def setting(
             A recipe holding that value keeps the key it had before the field existed.
         since: for a field added together with a new version of the training, that version. Keys of cells of earlier
             ones are without it.
-        keyed_as: what stands for a value in the key, where values were renamed after results were published.
+        keyed_as: what stands for a value in the key, where values were renamed after results were published, or train
+            otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal keys.
     """

@@ -19,12 +19,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class MomentumEncoder(nn.Module):
-    """The twin: a copy of an encoder, without gradient, whose parameters follow it as an exponential moving average.
+    """The twin: without gradient, its parameters follow those of an encoder as an exponential moving average.
 
     Only the twin is registered: `state_dict` holds `twin.` followed by the encoder's own names.
 
     Args:
-        encoder: the module to follow, projection head included; handed to every `update`.
+        encoder: what the twin starts as a copy of, projection head included; as a rule the module it is to follow,
+            which is handed to every `update`.
         momentum: m, 0 to 1, without unit (MoCo 0.999); 0 copies the encoder, 1 keeps the twin.
 
     Raises:

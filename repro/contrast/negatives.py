@@ -187,7 +187,8 @@ def select(
       own features, row i the positive of query i, then the pool. A candidate is embedded as the gradient of the
       queries' mean cross-entropy with respect to it: (p - onehot)' q / (M t). Seeds are drawn in proportion to the
       distance, not its square, then k-means runs until nothing changes, and the point of every cluster nearest to its
-      mean is chosen. Uniform draws make up for clusters that lose all points; the published code returns fewer.
+      mean is chosen, of equally near ones the earliest. Uniform draws make up for clusters that lose all points; the
+      published code returns fewer.
 
     Args:
         strategy: one of `STRATEGIES`, or "active".

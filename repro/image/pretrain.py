@@ -42,7 +42,12 @@ def check_shared(recipe: ImageRecipe) -> None:
     if recipe.batch % processes or recipe.groups % processes:
         raise ValueError(
             f"batch={recipe.batch} or groups={recipe.groups} cannot be divided among {processes} processes, each of "
-            "which normalises its own samples; choose multiples, such as the 8 groups of --variant ghost_groups"
+            "which normalises its own samples; choose multiples, such as --groups 8"
+        )
+    if processes > 1 and recipe.query_groups != recipe.groups:
+        raise ValueError(
+            f"whole_query=True normalises the queries of a batch together, which {processes} processes do not: take "
+            "one process, or --whole-query false"
         )
 
 
@@ -85,12 +90,16 @@ class Pretrainer(Learner):
         check_shared(recipe)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
+            network = (recipe.trunk, recipe.small, recipe.head, recipe.projection)
+            self.model = ImageModel(*network, recipe.query_groups)
             self.classifier = nn.Linear(TRUNKS[recipe.trunk], len(data.classes))
+            start = ImageModel(*network, recipe.groups)
+        if recipe.momentum_copied:
+            start.load_state_dict(self.model.state_dict())
+        self.keys = MomentumEncoder(start, recipe.momentum)
         entries, order, shuffle, views = seeds(seed, 4)
         noise = unit_noise(recipe.dictionary, recipe.projection, generator=torch.Generator().manual_seed(entries))
         self.dictionary = Dictionary(noise)
-        self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.classifier, self.keys, self.dictionary):
             module.to(device, memory_format=self.memory_format)
         self.optimiser = OPTIMISER(

@@ -10,7 +10,8 @@ from repro.contrast.momentum import MomentumEncoder, follow
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 from repro.skeleton.data import Sequences, SkeletonSet
-from repro.skeleton.model import Packing, SkeletonModel
+from repro.skeleton.gru_cpu import Packing
+from repro.skeleton.model import SkeletonModel, projection_head
 from repro.skeleton.recipe import SkeletonRecipe, trains
 from repro.skeleton.terms import TERMS, Batch
 
@@ -57,12 +58,15 @@ class Pretrainer(Learner):
             torch.manual_seed(initialisation)
             shape = (recipe.units, recipe.layers, recipe.projection)
             self.model = SkeletonModel(features, *shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+            self.keys = MomentumEncoder(self.model, recipe.momentum)
+            if not recipe.key_head_copied:
+                own = projection_head(recipe.head, recipe.units, recipe.projection)
+                self.keys.twin.head = own.requires_grad_(False)
         drawn = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
         crop, drawn = min(recipe.td_crop or self.longest, self.longest), torch.Generator().manual_seed(sequences)
         entries = sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
         self.sequence_dictionary = Dictionary(entries)
-        self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
         self.optimiser = OPTIMISER(self.model.parameters(), lr=recipe.learning_rate, fused=True)
@@ -102,6 +106,8 @@ class Pretrainer(Learner):
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        if self.recipe.ema_head_twice and "key" in self.inputs:
+            follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
         self.optimiser.step()
         self._update_keys(key, key_sequence)
         return torch.stack([*losses.values(), loss]).detach()
@@ -159,8 +165,6 @@ class Pretrainer(Learner):
         if key_sequence and self.recipe.td_queue == "live":
             self.sequence_dictionary.enqueue(key_sequence["key"][:, : self.sequence_dictionary.entries.shape[1]])
         self.keys.update(self.model)
-        if self.recipe.ema_head_twice:
-            follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
 
     @torch.no_grad()
     def features(self, data: SkeletonSet, frames: int = CHUNK) -> tuple[Tensor, Tensor]:

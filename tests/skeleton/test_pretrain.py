@@ -79,7 +79,8 @@ def assert_step_is_slow(fast, *, rtol=2e-4):
     (ALL, {"td_crop": None}),
     (ALL, {"td_crop": 1, "batch": 1}),
     (ALL, {"head": "mlp", "layers": 3}),
-    (ALL, {"ema_head_twice": True}),
+    (ALL, {"ema_head_twice": True, "momentum": 0.5}),
+    (ALL, {"key_head_copied": False}),
     (ALL, {"flip": 0.0, "shear": 0.1}),  # with none, query and key agree, where L1 has no gradient
     (ALL, {"flip": 1.0, "temperature": 0.5}),
     (ALL, {"dictionary": 3, "sequence_dictionary": 2}),  # smaller than a batch
@@ -169,7 +170,8 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, mon
 
 
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
-             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"}}
+             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"},
+             "own_key_head": {"CE"}}
 
 
 @pytest.mark.parametrize("term", TERMS)
@@ -190,11 +192,26 @@ def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
 def test_the_momentum_encoder_follows_the_weights_after_the_step(objectives, twice):
     fast = learner(objectives, ema_head_twice=twice, momentum=0.75)
     fast.step()  # from here on twin and model differ
-    old = copy.deepcopy(fast.keys.twin.state_dict())
+    old, before = (copy.deepcopy(module.state_dict()) for module in (fast.keys.twin, fast.model))
     fast.step()
     for name, learned in fast.model.state_dict().items():
-        m = 0.75**2 if twice and name.startswith("head.") else 0.75
-        torch.testing.assert_close(fast.keys.twin.state_dict()[name], m * old[name] + (1 - m) * learned)
+        follower = old[name]
+        if twice and name.startswith("head."):  # before the optimiser's step, and after it
+            follower = 0.75 * follower + 0.25 * before[name]
+        torch.testing.assert_close(fast.keys.twin.state_dict()[name], 0.75 * follower + 0.25 * learned)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_a_key_head_that_is_not_copied_changes_nothing_else_of_the_start(head):
+    copied, own = (learner("CE", head=head, key_head_copied=flag) for flag in (True, False))
+    assert_equal_states(own.model.state_dict(), copied.model.state_dict())
+    twins = [fast.keys.twin.state_dict() for fast in (copied, own)]
+    for name, start in copied.model.state_dict().items():
+        assert torch.equal(twins[0][name], start)
+        assert torch.equal(twins[1][name], start) != name.startswith("head."), name
+    assert not any(parameter.requires_grad for parameter in own.keys.twin.parameters())
+    again = learner("CE", head=head, key_head_copied=False)
+    assert_equal_states(again.state_dict(), own.state_dict())
 
 
 @pytest.mark.parametrize("objectives", ["AE", "AD", "AE+AD"])
