@@ -212,7 +212,8 @@ def turned(kind):
 @pytest.mark.parametrize(("contents", "message"), [
     (turned("JPEG"), "it is to be turned, orientation 6 of its EXIF: save it as it is seen"),
     (turned("PNG"), "it is to be turned, orientation 6"),
-    (saved_picture(Image.new("L", (32, 32)), save_all=True, append_images=[Image.new("L", (32, 32), 9)]), "it is an animation"),
+    (saved_picture(Image.new("L", (32, 32)), save_all=True, append_images=[Image.new("L", (32, 32), 9)]),
+     "it is an animation"),
 ])
 def test_a_picture_that_would_change_in_reading_is_refused(folders, contents, message):
     with pytest.raises(ValueError, match=rf"bad\.zip: train/cat/0\.png cannot be read as a picture \({message}"):
@@ -230,7 +231,8 @@ def test_a_picture_of_another_size_is_not_decoded(folders):
     assert peak < 2**25
 
 
-@pytest.mark.parametrize("name", ["a b.npz", "a-b.npz", "a.b.npz", "a__b.npz", "_a.npz", "é.npz", os.fsdecode(b"\xff.npz")], ids=ascii)
+@pytest.mark.parametrize("name", ["a b.npz", "a-b.npz", "a.b.npz", "a__b.npz", "_a.npz", "é.npz",
+                                  os.fsdecode(b"\xff.npz")], ids=ascii)
 def test_a_name_that_another_copys_could_be_taken_for_is_refused(folders, name):
     with pytest.raises(ValueError, match=r"would be part of the names of tables and figures; rename it to letters"):
         data.take_in("cifar10", saved(folders / "sound.npz", arrays()).rename(folders / name))
