@@ -51,7 +51,7 @@ class Plot:
         levels: values of `hue` that are drawn as a line across with a band of their deviation.
         joined: whether points are joined.
         down, logarithmic: of the axes.
-        least_span: what the axis of values spans at least, in its unit.
+        least_span: what the axis of values spans at least, in its unit; or by panel.
         columns: panels beside one another.
         height: inches of a panel, and of a name where these go downwards.
     """
@@ -73,7 +73,7 @@ class Plot:
     joined: bool = True
     down: bool = False
     logarithmic: bool = False
-    least_span: float = LEAST_SPAN
+    least_span: float | Mapping[Any, float] = LEAST_SPAN
     columns: int = 1
     height: float = 1.3
 
@@ -111,11 +111,11 @@ class Plot:
         places = {panel: self._names(data[data["panel"] == panel]) for panel in panels}
         columns = min(self.columns, len(panels))
         heights = [self.height * (len(places[panel]) if self.down else 1) + 0.4 for panel in panels[::columns]]
-        figure = Figure(figsize=(style.COLUMN, 0.9 + sum(heights) + 0.08 * len(lines)), layout="constrained")
+        figure = Figure(figsize=(style.COLUMN, 0.6 + sum(heights)), layout="constrained")
         stack = list(figure.subplots(
             len(heights), columns, squeeze=False, height_ratios=heights,
             sharex=isinstance(self.xlabel, str) and not self.down,
-            sharey=("row" if self.down else True) if columns > 1 else False).flat)
+            sharey="row" if columns > 1 else False).flat)
         for axes in stack[len(panels):]:
             axes.set_visible(False)
         for axes, panel in zip(stack, panels, strict=False):
@@ -123,8 +123,11 @@ class Plot:
             self._panel(axes, data[data["panel"] == panel], lines, places[panel])
             axes.set_title(self.called(panel) if self.panel else "", loc="left")
             self._label(axes, panel)
-        style.legend_below(figure, style.legend_of(stack), 2)
-        style.entitle(figure, self.finding(self, data), style.heading(rows))
+        for axes, panel in zip(stack, panels, strict=False):  # once all is drawn that shares an axis
+            least = self.least_span.get(panel, 0) if isinstance(self.least_span, Mapping) else self.least_span
+            style.span(axes, "x" if self.down else "y", least)
+        style.legend_below(figure, style.legend_of(stack))
+        style.entitle(figure, self.finding(self, data), style.heading(self.prepare(rows)))
         return style.settled(figure)
 
     def _names(self, data: DataFrame) -> list[Any]:
@@ -157,9 +160,8 @@ class Plot:
                      xlim=(-0.5, len(places) - 0.5))
         elif data["x"].nunique() <= DENSE:
             values = sorted(data["x"].unique())
-            axes.set_xticks(values, labels=[f"{value:,g}" for value in values])
+            axes.set_xticks(values, labels=[self.names.get(value, f"{value:,g}") for value in values])
             axes.minorticks_off()
-        style.span(axes, "x" if self.down else "y", self.least_span)
 
     def _beside(
         self, data: DataFrame, rows: DataFrame, number: int, count: int, places: Sequence[Any]
@@ -178,30 +180,31 @@ class Plot:
     def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series) -> None:
         """Draw ours with its error and, open, what is printed."""
         joined = "-" if self.joined and not self.down else "none"
-        label, several = look.label or "ours", rows["printed"].notna().any()
-        if len(rows) > DENSE:
+        label, printed = look.label, rows["printed"].notna().any()
+        if len(rows) > DENSE and not self.down:
             seaborn.lineplot(x=places, y=rows["value"], color=look.colour, label=label, errorbar=None, legend=False,
                              ax=axes)
             axes.fill_between(places, rows["value"] - rows["std"], rows["value"] + rows["std"], color=look.colour,
                               alpha=0.2, linewidth=0)
             return
-        points = {"x": rows["value"], "y": places} if self.down else {"x": places, "y": rows["value"]}
-        axes.plot(*points.values(), color=look.colour, marker=look.marker, linestyle=joined, label=label, zorder=2)
-        bars = {"xerr" if self.down else "yerr": rows["std"]}
-        axes.errorbar(**points, **bars, ecolor=look.colour, fmt="none", elinewidth=0.8, capsize=3, zorder=3)
-        if several:
-            printed = (rows["printed"], places) if self.down else (places, rows["printed"])
+        if rows["value"].notna().any():
+            style.draw_ours(axes, places, rows.rename(columns={"value": "ours"}), look, joined, down=self.down)
+        if printed:
+            points = (rows["printed"], places) if self.down else (places, rows["printed"])
             colour = look.colour if self.hue else style.PRINTED.colour
-            axes.plot(*printed, color=colour, marker="D", markerfacecolor="white", linestyle="none", zorder=1.9,
-                      label="printed")
+            axes.plot(*points, color=colour, marker="D", markerfacecolor="white", linestyle="none", zorder=1.9,
+                      label=f"{label}, printed" if self.hue else "printed")
 
     def _label(self, axes: Axes, panel: Any) -> None:
-        """Name the axes of a panel; those beside and above others that share them go without."""
+        """Name the axes of a panel; those beside and above others that share them go without a name."""
         across, upwards = (label if isinstance(label, str) else label.get(panel, "")
                            for label in (self.xlabel, self.ylabel))
         axes.set(xlabel=upwards if self.down else across, ylabel=across if self.down else upwards)
-        if (isinstance(self.xlabel, str) and not self.down) or self.columns > 1:
-            axes.label_outer()
+        place = axes.get_subplotspec()
+        if not place.is_first_col():
+            axes.set_ylabel("")
+        if isinstance(self.xlabel, str) and not self.down and not place.is_last_row():
+            axes.set_xlabel("")
 
 
 Drawn = Plot | Callable[[DataFrame], Figure]

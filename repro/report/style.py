@@ -29,6 +29,7 @@ from repro.data.disk import write_atomically
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
 POINTS = 7  # size of type
+LINE_HEIGHT = 0.14  # of a line of type, inches
 TITLE_WIDTH = 56  # characters of a line of a title
 WIDEST = 64  # characters of a heading's line
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
@@ -178,7 +179,8 @@ def called(dataset: str) -> str:
 
 def departures_in_words(table: DataFrame) -> list[str]:
     """What all rows depart in, then what departs in some row besides, without names of fields."""
-    rows = [row if isinstance(row, dict) else {} for row in table.get("departures", ())]
+    known = table[table["ours"].notna()] if "ours" in table else table
+    rows = [row if isinstance(row, dict) else {} for row in known.get("departures", ())]
     first = rows[0] if rows else {}
     shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
     further = set()
@@ -196,9 +198,10 @@ def spoken(departures: Mapping[str, Any]) -> str:
         elif value is True:
             parts.append(SPOKEN.get(name, name.replace("_", " ")))
         else:
-            text = f"{value:,}" if isinstance(value, int) and value is not False else str(value).replace("_", " ")
+            number = isinstance(value, int | float) and value is not False
+            text = f"{value:,g}" if number else str(value).replace("_", " ")
             parts.append(f"{SPOKEN.get(name, name.replace('_', ' '))} {text}")
-    return ", ".join(parts)
+    return ", ".join(parts).strip()
 
 
 def forbidden(table: DataFrame) -> str:
@@ -286,7 +289,18 @@ def span(axes: Axes, direction: str, least: float) -> None:
 def entitle(figure: Figure, finding: str, provenance: str) -> None:
     """The finding above a picture, and below it, small, what it was drawn from."""
     figure.suptitle(textwrap.fill(finding, TITLE_WIDTH), fontweight="bold", x=0.01, ha="left")
-    figure.supxlabel(provenance, fontsize=POINTS, color=GREY, x=0.01, ha="left")
+    below = LINE_HEIGHT * (provenance.count("\n") + 1.5)
+    above = below
+    for legend in figure.legends:  # between the panels and the provenance
+        lines = sum(text.get_text().count("\n") + 1 for text in legend.get_texts())
+        above += LINE_HEIGHT * (math.ceil(lines / legend._ncols) + 1)
+    height = figure.get_figheight() + above
+    figure.set_figheight(height)
+    figure.get_layout_engine().set(rect=(0, above / height, 1, 1 - above / height))
+    for legend in figure.legends:
+        legend.set_in_layout(False)
+        legend.set_bbox_to_anchor((0, below / height, 1, 1), figure.transFigure)
+    figure.text(0.01, 0.03 / height, provenance, color=GREY, verticalalignment="bottom")
 
 
 def names_down(axes: Axes, names: Sequence[str]) -> None:
@@ -310,10 +324,15 @@ def legend_of(stack: Iterable[Axes]) -> list[Any]:
     return list(keys.values()) if len(keys) > 1 else []
 
 
-def legend_below(figure: Figure, handles: list, columns: int) -> None:
-    """Below everything, where it hides nothing."""
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+def legend_below(figure: Figure, handles: list, columns: int = 2) -> None:
+    """Below everything, where it hides nothing; in one column where two are wider than the figure."""
+    if not handles:
+        return
+    half = math.ceil(len(handles) / columns)
+    widths = [max(len(handle.get_label()) for handle in handles[start:start + half])
+              for start in range(0, len(handles), half)]
+    fits = columns != 2 or sum(widths) <= WIDEST - 16
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)) if fits else 1)
 
 
 def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:

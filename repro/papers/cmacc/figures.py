@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from repro.audiovisual import CHARACTERS, MODALITIES, synthetic
 from repro.data import manifest
-from repro.papers.cmacc.published import COMPARISONS, NAMES, NOWHERE, merged, pretrained_on
+from repro.papers.cmacc.published import COMPARISONS, NAMES, NOWHERE, SETS, merged
 from repro.report import style
 from repro.report.plots import LINE, Plot
 from repro.report.printed import printed
@@ -56,6 +56,7 @@ SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a c
 GRIDS = {"video": "grid 1", "audio": "grid 2"}  # of a pair of characters
 TILES = 3  # negatives of a row, as in the paper
 UNIFORM = "uniform draws, closed form"
+FREQUENT = {"balanced": "equally frequent", "zipf": "Zipf's frequencies"}  # categories of a pool
 
 APPROACHES = Plot(
     caption="Accuracy after pre-training within or across modalities, with and without the extra layer (fcl) and with "
@@ -135,7 +136,8 @@ def _printed_rows(dataset: str, target: str) -> DataFrame:
 def beside_printed(rows: DataFrame) -> DataFrame:
     """Rows of `transfer` by method and what was pre-trained on, `pretrain_set`, and those that the paper prints."""
     parts = [rows.assign(pretrain_set=[
-        pretrained_on(*names) for names in zip(rows["method"], rows["dataset"], strict=True)], published=math.nan)]
+        NOWHERE if row.method == "scratch" else SETS.get(manifest.plain(row.dataset), style.called(row.dataset))
+        for row in rows.itertuples()], published=math.nan)]
     dataset, preset = style.only(rows, "dataset"), rows["preset"].iloc[0]
     for target in rows["target"].unique():
         others = _printed_rows(dataset, target)
@@ -165,12 +167,23 @@ def _side(modality: str, dataset: str) -> str:
     return f"negatives of {GRIDS[modality] if characters else SEEN[modality]}"
 
 
+def beyond_draws(plot: Plot, data: DataFrame) -> str:
+    """How many more categories than uniform draws the most and the least diverse choice give, on average."""
+    by = LINE if data[LINE].nunique() > 1 else "x"
+    gains = (data["value"] - data["reference"]).groupby(data[by]).mean().sort_values()
+    looks = style.looks_of(gains.index, SAMPLERS | POST_HOC)
+    unit = "% of M" if plot is DIVERSITY else "categories"
+    return (f"Beyond uniform draws, on average: {looks[gains.index[-1]].label} {gains.iloc[-1]:+.1f}, "
+            f"{looks[gains.index[0]].label} {gains.iloc[0]:+.1f} {unit}")
+
+
 DIVERSITY = Plot(
     caption="Distinct categories among the M negatives selected in a step, mean over training, as a share of M; "
     "dashed, the closed-form expectation of M uniform draws, of earlier trainings with replacement. Source: Fig. 4, "
     "where it is called the probability of a unique negative.",
     x="sampler", panel="pool", names={name: look.label for name, look in SAMPLERS.items()}, prepare=shares,
-    reference="expected", reference_label=UNIFORM, ylabel="categories (% of M)", down=True, columns=2, height=0.17,
+    reference="expected", reference_label=UNIFORM, ylabel="categories\n(% of M)", down=True, columns=2, height=0.17,
+    finding=beyond_draws,
 )
 
 
@@ -180,7 +193,7 @@ def counted(rows: DataFrame) -> DataFrame:
     several = rows["frequency"].nunique() > 1
     for modality in MODALITIES:
         part = rows.assign(categories=rows[f"categories_{modality}"])
-        kinds = (", " + part["frequency"]) if several else ""
+        kinds = (", " + part["frequency"].replace(FREQUENT)) if several else ""
         part["pool"] = _side(modality, style.only(rows, "dataset")) + "\nM = " + part["batch"].astype(str) + kinds
         parts.append(part)
     order = ["batch", "frequency"]
@@ -192,7 +205,8 @@ CURVES = Plot(
     "band of one standard deviation; dashed, the closed-form expectation of M uniform draws, of earlier trainings with "
     "replacement. Source: Fig. 2.",
     x="step", y="categories", hue="sampler", panel="pool", looks=SAMPLERS, prepare=counted, reference="expected",
-    reference_label=UNIFORM, xlabel="iteration", ylabel="distinct categories", columns=2, height=1.1, least_span=0,
+    reference_label=UNIFORM, xlabel="iteration", ylabel="distinct\ncategories", columns=2, height=1.1, least_span=0,
+    finding=beyond_draws,
 )
 
 
@@ -202,7 +216,7 @@ def chosen_after(rows: DataFrame) -> DataFrame:
     wide = rows.pivot_table("value", index, "measure").reset_index()
     choices = [f"{row.sampler} {row.posterior:g}" if row.sampler == "gradient" else row.sampler
                for row in wide.itertuples()]
-    pools = [f"{row.frequency}\nM = {row.batch}" for row in wide.itertuples()]
+    pools = [f"{FREQUENT[row.frequency]}\nM = {row.batch}" for row in wide.itertuples()]
     wide = wide.assign(choice=choices, pool=pools, dataset=style.only(rows, "dataset"),
                        preset=style.only(rows, "preset"))
     return wide.sort_values(["batch", "frequency", "step"], kind="stable")
@@ -213,8 +227,8 @@ AFTERWARDS = Plot(
     "chosen, from pools in which categories are equally frequent (left) and have Zipf's frequencies (right); dashed, "
     "uniform draws in closed form. Mean and standard deviation over seeds. Source: Figs. 2 and 4.",
     x="step", y="categories", hue="choice", panel="pool", looks=POST_HOC, prepare=chosen_after, reference="expected",
-    reference_label=UNIFORM, xlabel="step of training", ylabel="distinct categories", logarithmic=True, columns=2,
-    height=1.2, least_span=0,
+    reference_label=UNIFORM, xlabel="step of training", ylabel="distinct\ncategories", logarithmic=True,
+    columns=2, height=1.2, least_span=0, finding=beyond_draws,
 )
 
 
@@ -233,7 +247,7 @@ PREDICTED = Plot(
     caption="For every M and encoder, how many more distinct categories choices by distance give than is predicted "
     "from how far apart a category lies, within over between, against what is predicted above uniform draws. Mean and "
     "standard deviation over seeds. Source: Figs. 2 and 4.",
-    x="above", y="missed", hue="choice", panel="frequency", looks=POST_HOC, reference="zero",
+    x="above", y="missed", hue="choice", panel="frequency", looks=POST_HOC, names=FREQUENT, reference="zero",
     reference_label="as predicted", xlabel="predicted above uniform draws (categories)",
     ylabel="counted minus predicted\n(categories)", joined=False, least_span=0,
     finding=lambda plot, data: f"The prediction is off by at most {data['value'].abs().max():.1f} categories",
@@ -248,9 +262,10 @@ def ranked_first(rows: DataFrame) -> DataFrame:
         for keys, column, deviation in (("stored", "accuracy", "std"), ("renewed", "accuracy_renewed", "")):
             parts.append(DataFrame({
                 "query": f"queries of {SEEN[query]}", "category": best["category"], "keys": keys,
-                "ours": best[column], "std": best[deviation] if deviation else math.nan, "n_seeds": 1,
+                "ours": best[column], "std": best[deviation] if deviation else math.nan, "n_seeds": rows["seed"].nunique(),
             }))
-    return pd.concat(parts, ignore_index=True).assign(dataset=style.only(rows, "dataset"))
+    return pd.concat(parts, ignore_index=True).assign(
+        dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
 
 
 def _renewal(plot: Plot, data: DataFrame) -> str:

@@ -11,7 +11,7 @@ from repro.report.plots import LINE, Plot
 from repro.report.style import Look
 
 VARIED = {
-    "keys": "positive keys $M'$ (cost: $M'$ + 3 passes of an encoder per image)",
+    "keys": "positive keys $M'$ ($M'$ + 3 encodings of an image)",
     "strength": r"strength of the covariance $\lambda$",
     "temperature": r"temperature $\tau$",
 }

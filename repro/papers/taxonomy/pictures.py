@@ -42,7 +42,8 @@ def by_setting(rows: DataFrame) -> DataFrame:
     rows = rows.assign(what=[f"{row.objectives}\n{style.spoken(row.departures)}" for row in rows.itertuples()])
     recipe = rows.assign(setting="recipe", ours=rows["usual"], std=math.nan, published=math.nan).dropna(subset="ours")
     rows = pd.concat([rows.assign(setting="changed"), recipe], ignore_index=True)
-    return rows.assign(preset=rows["preset"] + " recipe").sort_values(["preset", "what"], kind="stable")
+    rows = rows.assign(recipe=rows["preset"] + " recipe").drop(columns="departures")  # which the names say
+    return rows.sort_values(["recipe", "what"], kind="stable")
 
 
 def _moved(plot: Plot, data: DataFrame) -> str:
@@ -55,9 +56,8 @@ def _moved(plot: Plot, data: DataFrame) -> str:
 VARIANTS = Plot(
     caption="Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed "
     "value. A panel for each preset, that of the paper first.",
-    x="what", hue="setting", panel="preset", prepare=by_setting, down=True, height=0.32, finding=_moved,
+    x="what", hue="setting", panel="recipe", prepare=by_setting, down=True, height=0.32, finding=_moved,
     looks={"changed": Look("changed", style.BLUE, "o"), "recipe": Look("recipe", style.GREY, "s")},
-    names={"paper recipe": "paper recipe"},
 )
 
 
@@ -83,7 +83,7 @@ def _falling(plot: Plot, data: DataFrame) -> str:
     """In how many objectives the accuracy falls along training, from its highest mean to the last."""
     means = data[data[LINE] == "linear"].pivot_table("value", "panel", "x")
     fallen = means.max(axis=1) - means.ffill(axis=1).iloc[:, -1]
-    return f"{int((fallen > 5).sum())} of {len(fallen)} objectives end more than 5 points below their best epoch"
+    return f"Objectives that end more than 5 points below their best epoch: {int((fallen > 5).sum())} of {len(fallen)}"
 
 
 ALONG_TRAINING = Plot(
@@ -117,7 +117,7 @@ def _above_chance(plot: Plot, data: DataFrame) -> str:
     last = data.sort_values("x").groupby(["panel", LINE])["value"].last().unstack()
     live, noise = last["live"], last["frozen_noise"]
     return (f"A refreshed dictionary leaves {live.min():.1f} to {live.max():.1f} nats at the end, noise "
-            f"{noise.min():.1g} to {noise.max():.1g}")
+            f"at most {noise.max():.1g}")
 
 
 CONTRASTED = ("sequence_dictionary", "objectives", "td_queue")
@@ -174,7 +174,7 @@ def specifications(curve: DataFrame) -> Figure:
     keys.append(Line2D([], [], color=style.PALE, linewidth=3, label="9 rows, UCLA"))
     style.legend_below(figure, keys, 4)
     strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
-    finding = f"AD counts in {strong.get('AD', 0)} of {len(places)} models, CD in {strong.get('CD', 0)}"
+    finding = f"AD is significant in {strong.get('AD', 0)} of {len(places)} models, CD in {strong.get('CD', 0)}"
     style.entitle(figure, finding, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
     return style.settled(figure)
 
@@ -209,10 +209,11 @@ def effects(table: DataFrame) -> Figure:
     keys = [Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="-", label=source)
             for source, (colour, marker, face) in SOURCES.items() if (table["source"] == source).any()]
     style.legend_below(figure, keys, 2)
-    first = panel_rows[0][panel_rows[0]["source"] == "ours"].sort_values("estimate")
-    highest = first.iloc[-1]
-    finding = f"In our results {highest['term']} adds most, {highest['estimate']:+.1f} points"
-    style.entitle(figure, finding, style.heading(table, "95 % intervals"))
+    ours, told = table[table["source"] == "ours"], []
+    for rows, panel in ours.groupby("rows", sort=False):
+        apart = panel.loc[(panel["low"] > 0) | (panel["high"] < 0), "term"]
+        told.append(f"{', '.join(apart) or 'no term'} of {len(glm.ROW_SETS[rows])} objectives")
+    style.entitle(figure, f"Told from zero in our results: {'; '.join(told)}", style.heading(table, "95 % intervals"))
     return style.settled(figure)
 
 
