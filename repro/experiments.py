@@ -136,13 +136,16 @@ def results(name: str, frame: str = "") -> DataFrame:
     return experiment.declared.numbers(by_key, everything(), also)
 
 
-def frames(cells: Iterable[Cell], name: str, fields: Iterable[str] = ()) -> DataFrame:
+def frames(
+    cells: Iterable[Cell], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None
+) -> DataFrame:
     """What finished cells have left beside numbers: of their folders in REPRO_RUNS, else what was committed.
 
     Args:
         cells: those without such a frame are passed over.
         name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
         fields: of recipes and results, as further columns.
+        stored: cells as of `run.export.everything`, by default these.
 
     Returns:
         The columns of the frame, then these fields, entry (what people are told a cell is), and key, seed, dataset and
@@ -152,12 +155,13 @@ def frames(cells: Iterable[Cell], name: str, fields: Iterable[str] = ()) -> Data
         ValueError: if a file is damaged.
     """
     store, committed = Store(), _committed_frames(name)
-    stored = {row["key"]: row for row in everything().to_dict("records")}
+    stored = everything() if stored is None else stored
+    finished = {row["key"]: row for row in stored.to_dict("records")}
     parts = []
     for cell in cells:
-        if cell.key not in stored:
+        if cell.key not in finished:
             continue
-        row = stored[cell.key]
+        row = finished[cell.key]
         rows = saved_frames.read(store.folder(cell.key), name, cell.recipe.epochs)
         if rows.empty:
             rows = committed.get(cell.key, rows)
@@ -171,9 +175,11 @@ def frames(cells: Iterable[Cell], name: str, fields: Iterable[str] = ()) -> Data
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
-def frames_of(names: Iterable[str], frame: str, fields: Iterable[str] = ()) -> DataFrame:
+def frames_of(
+    names: Iterable[str], frame: str, fields: Iterable[str] = (), stored: DataFrame | None = None
+) -> DataFrame:
     """`frames` of the cells of several experiments, each once."""
-    return frames(_cells_of(names), frame, fields)
+    return frames(_cells_of(names), frame, fields, stored)
 
 
 def _cells_of(names: Iterable[str]) -> list[Cell]:
@@ -280,7 +286,8 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
 def write_frames(folder: Path) -> list[Path]:
     """Write the rows of the pictures of frames into a folder, as `redraw` does; returns the files."""
     pictures = {name: declared for name, declared in papers.pictures().items() if declared.frame}
-    rows = {name: _rows_of(declared) for name, declared in pictures.items()}
+    cells = everything()
+    rows = {name: _rows_of(declared, cells) for name, declared in pictures.items()}
     return [saved_frames.write(in_text(table), folder / f"{name}.csv") for name, table in rows.items() if len(table)]
 
 
@@ -306,7 +313,7 @@ def _draw_experiment(experiment: Experiment, cells: DataFrame, stem: Path) -> li
 
 def _draw_picture(declared: Picture, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the rows of a picture and draw them; of one without rows, nothing."""
-    rows = _rows_of(declared)
+    rows = _rows_of(declared, cells)
     if rows.empty:
         return []
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
@@ -316,23 +323,28 @@ def _draw_picture(declared: Picture, cells: DataFrame, stem: Path) -> list[Path]
     return written
 
 
-def _rows_of(declared: Picture) -> DataFrame:
-    """What a picture shows; see `repro.report.plots.Picture`."""
-    frame = frames_of(declared.experiments, declared.frame, declared.fields) if declared.frame else DataFrame()
-    return DataFrame() if declared.frame and frame.empty else declared.rows(frame)
+def _rows_of(declared: Picture, cells: DataFrame) -> DataFrame:
+    """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
+    if not declared.frame:
+        return declared.rows(DataFrame())
+    frame = frames_of(declared.experiments, declared.frame, declared.fields, cells)
+    return declared.rows(frame) if len(frame) else frame
 
 
-def beside_recipe(name: str) -> DataFrame:
+def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
     """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
 
     That is our number over the same seeds, by the same version of the training; NaN where one of them is not finished.
+    The stored cells are `run.export.everything`'s, unless others are given.
     """
-    experiment, rows = find(name), results(name)
+    cells, experiment = everything() if cells is None else cells, find(name)
+    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
+    rows = experiment.declared.numbers({key: row for key, (_, row) in asked.items()}, cells, also)
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
     recipe = dataclasses.replace(experiment, fields=kept)
     by_key, seeds = {key: row for key, (_, row) in recipe.asked().items()}, rows["n_seeds"].max()
-    plain = table.numbers(by_key, everything(), table.columns_asked(kept))
+    plain = table.numbers(by_key, cells, table.columns_asked(kept))
     columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
     plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
     usual = rows[columns].merge(plain, how="left", on=columns)["ours"]

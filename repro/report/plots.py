@@ -110,7 +110,8 @@ class Plot:
         lines = {line: look for line, look in looks.items() if line in present}
         places = {panel: self._names(data[data["panel"] == panel]) for panel in panels}
         columns = min(self.columns, len(panels))
-        heights = [self.height * (len(places[panel]) if self.down else 1) + 0.4 for panel in panels[::columns]]
+        heights = [self.height * (len(places[panel]) if self.down else 1) + (0.7 if self.down else 0.4)
+                   for panel in panels[::columns]]
         figure = Figure(figsize=(style.COLUMN, 0.6 + sum(heights)), layout="constrained")
         stack = list(figure.subplots(
             len(heights), columns, squeeze=False, height_ratios=heights,

@@ -262,7 +262,8 @@ def ranked_first(rows: DataFrame) -> DataFrame:
         for keys, column, deviation in (("stored", "accuracy", "std"), ("renewed", "accuracy_renewed", "")):
             parts.append(DataFrame({
                 "query": f"queries of {SEEN[query]}", "category": best["category"], "keys": keys,
-                "ours": best[column], "std": best[deviation] if deviation else math.nan, "n_seeds": rows["seed"].nunique(),
+                "ours": best[column], "std": best[deviation] if deviation else math.nan,
+                "n_seeds": rows["seed"].nunique(),
             }))
     return pd.concat(parts, ignore_index=True).assign(
         dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))

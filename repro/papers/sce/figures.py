@@ -42,9 +42,10 @@ TERMS, REST = "terms of the objective", "loss minus weighted sum"
 def terms(rows: DataFrame) -> DataFrame:
     """The terms along training and, in a panel of its own, what their weighted sum leaves of the loss."""
     names = ["InfoNCE", "ReSSL", "Ceil", "loss"]
-    long = rows.melt(["epoch", "seed", "dataset", "preset"], names, var_name="term", value_name="nats").assign(panel=TERMS)
+    known = ["epoch", "seed", "dataset", "preset"]
+    long = rows.melt(known, names, var_name="term", value_name="nats").assign(panel=TERMS)
     total = rows["weight"] * rows["InfoNCE"] + (1 - rows["weight"]) * (rows["ReSSL"] + rows["Ceil"])
-    rest = rows[["epoch", "seed", "dataset", "preset"]].assign(term="rest", nats=rows["loss"] - total, panel=REST)
+    rest = rows[known].assign(term="rest", nats=rows["loss"] - total, panel=REST)
     return pd.concat([long, rest], ignore_index=True)
 
 
@@ -132,8 +133,9 @@ def temperature_grid(table: DataFrame) -> Figure:
     style.legend_below(figure, marks, 3)
     best = sce.loc[sce["ours"].idxmax()]
     scatter = "" if np.isnan(best["std"]) else f" {style.PLUS_MINUS} {best['std']:.1f}"
-    finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures {best['temperature']:g} of the query and "
-    style.entitle(figure, f"{finding}{best['key_temperature']:g} of the target", style.heading(table))
+    finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures "
+    finding += f"{best['temperature']:g} of the query and {best['key_temperature']:g} of the target"
+    style.entitle(figure, finding, style.heading(table))
     return style.settled(figure)
 
 

@@ -11,12 +11,16 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from repro.data import manifest
-from repro.experiments import beside_recipe, frames_of
+from repro.experiments import beside_recipe, find, frames_of
 from repro.papers.taxonomy import figures, glm, rules
+from repro.papers.taxonomy.tables import with_terms
 from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.printed import printed
 from repro.report.style import Look
+from repro.run.export import everything
+from repro.skeleton.recipe import METHODS
+from repro.skeleton.study import SKELETONS
 
 TERM_LOOKS = {
     "AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^"),
@@ -63,7 +67,8 @@ VARIANTS = Plot(
 
 def variants(frame: DataFrame) -> DataFrame:
     """The rows of the experiments that leave the recipe, beside what the recipe has."""
-    parts = [beside_recipe(name) for name in DEPARTING]
+    cells = everything()
+    parts = [beside_recipe(name, cells) for name in DEPARTING]
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
@@ -264,9 +269,11 @@ def printed_column(frame: DataFrame) -> DataFrame:
     return rules.compared(frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"])).round(4)
 
 
-def forest(dataset: str) -> DataFrame:
-    """`glm.forest` of our results on a data set, where the nine objectives of the paper's main tables are finished."""
-    ours = glm.our_results(dataset)
+def forest(name: str) -> DataFrame:
+    """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
+    cells = everything()
+    ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
+    ours = with_terms(ours[ours["objectives"].isin(METHODS)].reset_index(drop=True))
     known = set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"])
     return _rounded(glm.forest(ours)) if known else DataFrame()
 
@@ -279,9 +286,10 @@ PICTURES = {
         rows=first_seeds, plot=SEQUENCE_CONTRAST),
     "glm_specifications": Picture(
         experiments=(), rows=lambda frame: _rounded(glm.specification_curve()), plot=specifications),
-    "glm_forest_ucla": Picture(experiments=("taxonomy_ucla",), rows=lambda frame: forest("ucla"), plot=effects),
+    "glm_forest_ucla": Picture(
+        experiments=("taxonomy_ucla",), rows=lambda frame: forest("taxonomy_ucla"), plot=effects),
     "glm_forest_synthetic": Picture(
-        experiments=("taxonomy_synthetic",), rows=lambda frame: forest("synthetic"), plot=effects),
+        experiments=("taxonomy_synthetic",), rows=lambda frame: forest("taxonomy_synthetic"), plot=effects),
     "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=variants, plot=VARIANTS),
     "printed_column_ucla": Picture(
         experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),
