@@ -11,10 +11,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from repro.papers.cmacc.logs import LOGS
+
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
 from repro.experiments import cells_by_table
-from repro.papers.cmacc.logs import LOGS
 from repro.report import logs
 from repro.run import export
 from tests.campaigns import mutations

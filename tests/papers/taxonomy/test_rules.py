@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from repro.report.logs import NAMED
 from scipy.stats import spearmanr
 
 from repro.papers.taxonomy import rules
-from repro.report.logs import NAMED
 from repro.report.printed import printed
 
 TABLE = printed("taxonomy")
