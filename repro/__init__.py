@@ -1,15 +1,16 @@
 """A reproducible companion to four papers on self-supervised learning.
 
 `run_table` trains what is missing of a table and returns it, `results` returns that of a saved experiment and trains
-nothing, `draw` draws either, `finished` is every cell there is, `load` reads a trained encoder from a file. `TABLES`
-and `EXPERIMENTS` are there by name. They are imported when they are asked for, as what they need takes seconds.
+nothing, `draw` draws either, `frames` is what cells have left beside numbers, `finished` is every cell there is, `load`
+reads a trained encoder from a file. `TABLES` and `EXPERIMENTS` are there by name. They are imported when they are asked
+for, as what they need takes seconds.
 """
 
 import importlib
 from typing import Any
 
 PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "results": "repro.experiments",
-          "draw": "repro.experiments", "load": "repro.weights"}
+          "frames": "repro.experiments", "draw": "repro.experiments", "load": "repro.weights"}
 
 
 def __getattr__(name: str) -> Any:

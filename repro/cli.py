@@ -3,6 +3,7 @@
 What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
 """
 
+import contextlib
 import json
 import math
 import shutil
@@ -264,13 +265,14 @@ def results_list(
 
 @results_app.command("export")
 def results_export() -> None:
-    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the logs of figures.
+    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the frames of pictures.
 
     Of one cell the newest counts: what you trained again takes the place of what was there.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
 
     Example: repro results export
     """
+    from repro import experiments
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -281,8 +283,8 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for log in papers.export_logs(cells, store, path.parent):
-            print(log)
+        for frame in experiments.write_frames(path.parent):
+            print(frame)
 
 
 @results_app.command("weights")
@@ -303,11 +305,11 @@ def results_weights(
 
 @app.command()
 def figures(
-    names: Annotated[list[str] | None, Argument(help="experiments, logs and others; all by default")] = None,
+    names: Annotated[list[str] | None, Argument(help="experiments and pictures; all by default")] = None,
     output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
     committed: Annotated[bool, Option("--committed", help="write figures/ of the project, tracked files too")] = False,
 ) -> None:
-    """Write and draw the table of every experiment, and the logs of figures, from REPRO_RUNS and figures/.
+    """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
 
     Trains nothing. Your cells stand among those that came with the project, the newest of one cell. A figure that
     cannot be drawn is named at the end and leaves the others alone; then it ends with status 1.
@@ -315,16 +317,13 @@ def figures(
     Example: repro figures taxonomy_ucla --output drawn
     """
     from repro import experiments
-    from repro.run.export import everything, finished_cells
 
     if committed and output:
         raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
-    source, store = manifest.project_root() / "figures", Store()
-    folder = source if committed else output or manifest.runs_root() / "figures"
-    with acquire(manifest.project_root() / ".lock", -1):  # as `results export`, which writes the same logs
-        logs = papers.export_logs(everything(finished_cells(store)), store, source) if committed else []
-    written, failed = experiments.redraw(folder, source, names or ())
-    for path in [*logs, *written]:
+    folder = manifest.project_root() / "figures" if committed else output or manifest.runs_root() / "figures"
+    with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
+        written, failed = experiments.redraw(folder, names or ())
+    for path in written:
         print(path)
     for name, error in failed.items():
         print(f"repro: {name} could not be drawn ({type(error).__name__}: {error})", file=sys.stderr)

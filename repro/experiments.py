@@ -15,8 +15,10 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,14 @@ from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import papers
+from repro.data import manifest
 from repro.recipe import choose
-from repro.report import redraw as drawing
-from repro.report.logs import Log, read, write
-from repro.report.style import spread_in_words
+from repro.report import plots
+from repro.report.plots import Picture
 from repro.report.text import in_text
+from repro.run import frames as saved_frames
 from repro.run.export import everything
-from repro.run.store import Cell
+from repro.run.store import Cell, Store
 from repro.table import Asked, Table, run_table, studies
 
 
@@ -113,15 +116,85 @@ def find(name: str) -> Experiment:
     return experiments()[choose("experiment", name, experiments())]
 
 
-def results(name: str) -> DataFrame:
-    """The table of an experiment, from figures/cells.csv and REPRO_RUNS; trains nothing and needs no real data.
+def results(name: str, frame: str = "") -> DataFrame:
+    """The table of an experiment, or a frame of its cells, from figures/ and REPRO_RUNS; trains nothing.
 
-    Columns as of `repro.run_table`; recipes of which no cell is finished have no row. ValueError names the experiments
-    if there is none of that name.
+    Args:
+        name: of the experiment; ValueError names those there are.
+        frame: what its cells have left beside numbers, see `frames`; by default the table.
+
+    Returns:
+        Columns as of `repro.run_table`; recipes of which no cell is finished have no row. Or those of `frames`, with
+        the fields that tell the rows of the table apart.
     """
     experiment = find(name)
-    by_key = {key: row for key, (_, row) in experiment.asked().items()}
-    return experiment.declared.numbers(by_key, everything(), experiment.declared.columns_asked(experiment.fields))
+    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
+    if frame:
+        fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
+        return frames([cell for cell, _ in asked.values()], frame, fields)
+    by_key = {key: row for key, (_, row) in asked.items()}
+    return experiment.declared.numbers(by_key, everything(), also)
+
+
+def frames(
+    cells: Iterable[Cell], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None
+) -> DataFrame:
+    """What finished cells have left beside numbers: of their folders in REPRO_RUNS, else what was committed.
+
+    Args:
+        cells: those without such a frame are passed over.
+        name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
+        fields: of recipes and results, as further columns.
+        stored: cells as of `run.export.everything`, by default these.
+
+    Returns:
+        The columns of the frame, then these fields, entry (what people are told a cell is), and key, seed, dataset and
+        preset of the cell; no rows if no cell has it.
+
+    Raises:
+        ValueError: if a file is damaged.
+    """
+    store, committed = Store(), _committed_frames(name)
+    stored = everything() if stored is None else stored
+    finished = {row["key"]: row for row in stored.to_dict("records")}
+    parts = []
+    for cell in cells:
+        if cell.key not in finished:
+            continue
+        row = finished[cell.key]
+        rows = saved_frames.read(store.folder(cell.key), name, cell.recipe.epochs)
+        if rows.empty:
+            rows = committed.get(cell.key, rows)
+        if rows.empty:
+            continue
+        known = json.loads(row["recipe"]) | json.loads(row["metrics"])
+        values = {field: known.get(field, getattr(cell.recipe, field, None)) for field in fields}
+        values["entry"] = cell.label
+        values |= {field: row[field] for field in ("version", "key", "seed", "dataset", "preset")}
+        parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+
+
+def frames_of(
+    names: Iterable[str], frame: str, fields: Iterable[str] = (), stored: DataFrame | None = None
+) -> DataFrame:
+    """`frames` of the cells of several experiments, each once."""
+    return frames(_cells_of(names), frame, fields, stored)
+
+
+def _cells_of(names: Iterable[str]) -> list[Cell]:
+    """The cells of experiments in their order, each once."""
+    return [*{key: cell for name in names for key, (cell, _) in find(name).asked().items()}.values()]
+
+
+def _committed_frames(name: str) -> dict[str, DataFrame]:
+    """The rows of a frame by the keys of their cells, of the files of the pictures that are drawn of it."""
+    found: dict[str, DataFrame] = {}
+    for stem, declared in papers.pictures().items():
+        path = manifest.project_root() / "figures" / f"{stem}.csv"
+        if declared.frame == name and path.exists():
+            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
+    return found
 
 
 def run(name: str, *, tensorboard: bool = False, **choices: Any) -> DataFrame:
@@ -150,22 +223,25 @@ def run(name: str, *, tensorboard: bool = False, **choices: Any) -> DataFrame:
 
 
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table, as its paper draws it.
+    """The figure of a table or a picture, as its paper draws it.
 
     Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
     are otherwise alike are drawn, and a printed line says so.
 
     Args:
-        name: of the table or of an experiment; ValueError if it has no figure of its own.
-        rows: as `repro.run_table` or `results` return them.
+        name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
+        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does.
     """
-    tables, drawings = papers.tables(), papers.drawings()
+    tables, pictures = papers.tables(), papers.pictures()
+    if name in pictures:
+        declared = pictures[name]
+        return plots.picture(declared.plot, declared.rows(rows))
     table = tables[name] if name in tables else find(name).declared
-    choose("name", table.name, [known for known in tables if known in drawings])
+    choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     first = _of_first_setting(table, rows)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return drawings[table.name].draw(first)
+    return plots.picture(table.plot, first)
 
 
 def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
@@ -173,32 +249,46 @@ def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
     return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
 
 
-def redraw(folder: Path, source: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
-    """Write the table of every experiment of which a cell is finished, and draw it, and the logs of figures.
+def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
+    """Write the table of every experiment of which a cell is finished, the rows of every picture, and draw them.
+
+    A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
-        folder: gets `<experiment>.csv`, `.svg` and `.png`, and the figures of logs.
-        source: the folder of logs that were exported.
-        names: of experiments, logs and what else there is; all by default.
+        folder: gets `<name>.csv`, `.svg` and `.png`.
+        names: of experiments and pictures; all by default.
 
     Returns:
-        As `repro.report.redraw.redraw`.
+        The files, and what went wrong, by name.
 
     Raises:
-        ValueError: if there is nothing of a name, naming what there is.
+        ValueError: if there is no experiment or picture of a name, naming those there are.
     """
-    cells, figures, kept = everything(), papers.drawings(), papers.logs()
-    drawings: dict[str, Callable[[Path], list[Path]]] = {
-        experiment.name: functools.partial(_draw_experiment, experiment, cells, figures) for experiment in _saved()}
-    versions = cells.set_index("key")["version"]
-    for name in (name for name in figures if name in kept):
-        for path in sorted(source.glob(f"{name}_*.csv")):
-            drawings[path.stem] = functools.partial(_draw_log, path, figures[name], kept[name], versions)
-    placed = cells_by_table(cells)
-    for further in papers.further().values():
-        drawings |= {name: functools.partial(write, placed, source) for name, write in further.items()}
-    chosen = [choose("name", name, drawings) for name in names] or [*drawings]
-    return drawing.redraw({name: drawings[name] for name in chosen}, folder)
+    cells, pictures = everything(), papers.pictures()
+    saved = {experiment.name: experiment for experiment in _saved()}
+    chosen = [choose("name", name, [*saved, *pictures]) for name in names] or [*saved, *pictures]
+    written: list[Path] = []
+    failed: dict[str, Exception] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".figures.", dir=folder) as temporary:
+        for name in chosen:
+            stem = Path(temporary) / name
+            try:
+                if name in saved:
+                    written += _draw_experiment(saved[name], cells, stem)
+                else:
+                    written += _draw_picture(pictures[name], cells, stem)
+            except Exception as error:  # whatever a drawing stumbles over
+                failed[name] = error
+        return [path.replace(folder / path.name) for path in written], failed
+
+
+def write_frames(folder: Path) -> list[Path]:
+    """Write the rows of the pictures of frames into a folder, as `redraw` does; returns the files."""
+    pictures = {name: declared for name, declared in papers.pictures().items() if declared.frame}
+    cells = everything()
+    rows = {name: _rows_of(declared, cells) for name, declared in pictures.items()}
+    return [saved_frames.write(in_text(table), folder / f"{name}.csv") for name, table in rows.items() if len(table)]
 
 
 def _saved() -> list[Experiment]:
@@ -206,41 +296,55 @@ def _saved() -> list[Experiment]:
     return [experiment for experiment in experiments().values() if experiment.name not in papers.lines()]
 
 
-def _draw_experiment(
-    experiment: Experiment, cells: DataFrame, figures: Mapping[str, drawing.Drawing], folder: Path
-) -> list[Path]:
+def _draw_experiment(experiment: Experiment, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the table of an experiment and draw it; of one without a finished cell, nothing."""
-    asked = {key: row for key, (_, row) in experiment.asked().items()}
+    asked, table = {key: row for key, (_, row) in experiment.asked().items()}, experiment.declared
     order = {key: place for place, key in enumerate(asked)}
     cells = cells[cells["key"].isin(asked)].sort_values("key", key=lambda keys: keys.map(order))
     if cells.empty:
         return []
-    rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
-    written = [write(in_text(rows), folder / f"{experiment.name}.csv")]
-    drawn = _of_first_setting(experiment.declared, rows)
-    if experiment.table in figures and len(drawn) > 1:  # one number is no figure
-        written += drawing.publish(folder / experiment.name, figures[experiment.table], drawn,
-                                   drawing.provenance_of(cells), spread_in_words(drawn))
+    rows = table.numbers(asked, cells, table.columns_asked(experiment.fields))
+    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
+    drawn = _of_first_setting(table, rows)
+    if table.plot and len(drawn) > 1:  # one number is no figure
+        written += plots.publish(stem, table.plot, drawn, cells)
     return written
 
 
-def _draw_log(path: Path, figure: drawing.Drawing, kept: Log, versions: Series, folder: Path) -> list[Path]:
-    rows = figure.of(read(path, kept))
-    rows = rows.assign(version=rows["key"].map(versions))
-    return [*drawing.publish(folder / path.stem, figure, rows, drawing.provenance_of(rows))] if len(rows) else []
+def _draw_picture(declared: Picture, cells: DataFrame, stem: Path) -> list[Path]:
+    """Write the rows of a picture and draw them; of one without rows, nothing."""
+    rows = _rows_of(declared, cells)
+    if rows.empty:
+        return []
+    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
+    if declared.plot:
+        keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(declared.experiments)]
+        written += plots.publish(stem, declared.plot, rows, cells[cells["key"].isin(keys)])
+    return written
 
 
-def beside_recipe(name: str) -> DataFrame:
+def _rows_of(declared: Picture, cells: DataFrame) -> DataFrame:
+    """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
+    if not declared.frame:
+        return declared.rows(DataFrame())
+    frame = frames_of(declared.experiments, declared.frame, declared.fields, cells)
+    return declared.rows(frame) if len(frame) else frame
+
+
+def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
     """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
 
     That is our number over the same seeds, by the same version of the training; NaN where one of them is not finished.
+    The stored cells are `run.export.everything`'s, unless others are given.
     """
-    experiment, rows = find(name), results(name)
+    cells, experiment = everything() if cells is None else cells, find(name)
+    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
+    rows = experiment.declared.numbers({key: row for key, (_, row) in asked.items()}, cells, also)
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
     recipe = dataclasses.replace(experiment, fields=kept)
     by_key, seeds = {key: row for key, (_, row) in recipe.asked().items()}, rows["n_seeds"].max()
-    plain = table.numbers(by_key, everything(), table.columns_asked(kept))
+    plain = table.numbers(by_key, cells, table.columns_asked(kept))
     columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
     plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
     usual = rows[columns].merge(plain, how="left", on=columns)["ours"]

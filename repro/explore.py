@@ -27,10 +27,10 @@ from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import ExploredRun
 from repro.recipe import entry_name
 from repro.report import views
-from repro.report.logs import lines_of
 from repro.report.style import BLUE, VERMILLION
 from repro.run import device as devices
-from repro.run.store import Store, parse_json, read_description
+from repro.run.frames import lines_of
+from repro.run.store import Store, read_description
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.study import data_of
 
@@ -336,10 +336,9 @@ def _log(folder: Path | None, name: str) -> DataFrame:
     path = folder / name if folder else None
     if path is None or not path.exists():
         return DataFrame()
-    with path.open() as lines:
-        line = next(lines, None)  # none before the first report
-    columns = [column for column in parse_json(line) if column not in ("of", "seconds")] if line else []
-    return lines_of(path, columns) if columns else DataFrame()
+    if not path.read_text(encoding="utf-8"):  # before the first report
+        return DataFrame()
+    return DataFrame(lines_of(path))
 
 
 def _image() -> widgets.Image:

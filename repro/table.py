@@ -28,7 +28,9 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
+from repro.report.plots import Drawn
 from repro.run import device as devices
+from repro.run import frames
 from repro.run.code import Code
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import committed_fields, everything, rows_of
@@ -38,7 +40,7 @@ from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store, warn_once
 from repro.run.tensorboard import followed
 
-Measures = dict[str, float | str]
+Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 SYMBOLS = {  # what papers and other code call a field
@@ -66,7 +68,8 @@ class Study:
         load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
-        measure: finite numbers and texts that a trained learner gives; of what several learners measure, the mean.
+        measure: finite numbers, texts and frames that a trained learner gives. Of numbers that several learners give,
+            the mean counts, of texts and frames the last. A frame is stored in the cell's folder, see `run.frames`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
@@ -214,7 +217,10 @@ def train(
         costs.append((yield from training))
         costs[-1]["precision"] = learner.precision
         for name, value in study.measure(learner).items():
-            measured.setdefault(name, []).append(value)
+            if not isinstance(value, DataFrame):
+                measured.setdefault(name, []).append(value)
+            elif devices.first():
+                frames.write(value, run.folder / f"{name}.csv")
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}
@@ -273,6 +279,7 @@ class Table:
         measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does. `recipe_number` tells the
             recipes apart, and where several of them make one row it is that of the first.
+        plot: how its rows are drawn, if they are.
         after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
     """
 
@@ -288,6 +295,7 @@ class Table:
     printed_by: Sequence[str] = ()
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
+    plot: Drawn | None = None
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
 
     @property

@@ -101,22 +101,20 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
 
 def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_be_drawn(repro, tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.setattr(papers, "export_logs", lambda cells, store, folder: [folder / "a log"])
     seen = []
 
-    def redraw(folder, source, names):
-        seen.append((folder, source, [*names]))
+    def redraw(folder, names):
+        seen.append((folder, [*names]))
         return [folder / "drawn"], {"odd": TypeError("text beside numbers")} if "odd" in names else {}
 
     monkeypatch.setattr(experiments, "redraw", redraw)
     figures = tmp_path / "figures"
-    assert repro("figures", "--committed")[:2] == (0, f"{figures / 'a log'}\n{figures / 'drawn'}\n")
+    assert repro("figures", "--committed")[:2] == (0, f"{figures / 'drawn'}\n")
     assert repro("figures")[:2] == (0, f"{tmp_path / 'runs' / 'figures' / 'drawn'}\n")
     status, out, errors = repro("figures", "odd", "--output", str(tmp_path / "out"))
     assert (status, out) == (1, f"{tmp_path / 'out' / 'drawn'}\n")
     assert errors == "repro: odd could not be drawn (TypeError: text beside numbers)\n"
-    assert seen == [(figures, figures, []), (tmp_path / "runs" / "figures", figures, []),
-                    (tmp_path / "out", figures, ["odd"])]
+    assert seen == [(figures, []), (tmp_path / "runs" / "figures", []), (tmp_path / "out", ["odd"])]
     assert "leave one of them out" in refused(repro("figures", "--committed", "--output", "x"))
 
 

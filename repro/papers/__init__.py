@@ -1,17 +1,17 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
-that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `RULES`, what judges
-sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables
-with names of their rows. The command line and notebooks hand these to `repro.report`, which knows no paper.
+`tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
+frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
+`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows. The command
+line and notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from repro.report.claims import Rule
-    from repro.report.logs import Log
-    from repro.report.redraw import Drawing
-    from repro.run.store import Store
+    from repro.report.plots import Picture
     from repro.table import Table
 
 
@@ -97,19 +95,9 @@ def named() -> set[str]:
     return {table.study.recipe.named_by for table in tables().values()}
 
 
-def drawings() -> "dict[str, Drawing]":
-    """How tables and logs are drawn, by name; raises ValueError if two have one."""
-    return _joined("figure", offered("FIGURES", "figures"))
-
-
-def further() -> "dict[str, dict[str, Callable[..., list[Path]]]]":
-    """What draws from several experiments or logs, by paper and name."""
-    return offered("FURTHER", "figures")
-
-
-def logs() -> "dict[str, Log]":
-    """What figures need beside results, by name; raises ValueError if two have one."""
-    return _joined("log", offered("LOGS", "logs"))
+def pictures() -> "dict[str, Picture]":
+    """What is drawn of frames and of several experiments, by name; raises ValueError if two have one."""
+    return _joined("picture", offered("PICTURES", "pictures"))
 
 
 def listed(name: str) -> "DataFrame":
@@ -159,14 +147,6 @@ def judged(
     claims = chosen(claims, verdict=verdict, level=level)
     numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
     return claims, numbers, measured_discrepancies(contradictions, read, by_name)
-
-
-def export_logs(cells: "DataFrame", store: "Store", folder: Path) -> list[Path]:
-    """Write the logs that figures need of stored cells, as far as a store has them; see `repro.report.logs.export`."""
-    from repro.experiments import cells_by_table
-    from repro.report.logs import export
-
-    return export(logs(), cells_by_table(cells), store, folder)
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from pygments.formatters import HtmlFormatter
 
 from repro.data.disk import naming
 from repro.report.claims import counted
-from repro.report.logs import only, slug, untrained
+from repro.report.style import only
 from repro.report.verdicts import LEVELS, NOT_MEASURED, PAPER, VERDICTS, level_of, rank
 from repro.run.device import commit
 
@@ -60,8 +60,8 @@ class Result(NamedTuple):
     @property
     def title(self) -> str:
         """The stem in words, without the data set of a table, which stands beside it: "taxonomy 3layers"."""
-        dataset = "" if self.table is None else f"_{slug(self.table['dataset'].iloc[0])}"
-        return self.stem.replace(dataset, "", 1).replace("_", " ")
+        dataset = "" if self.table is None else re.sub(r"\W+", "_", self.table["dataset"].iloc[0]).strip("_")
+        return (self.stem.replace(f"_{dataset}", "", 1) if dataset else self.stem).replace("_", " ")
 
     @property
     def figure(self) -> str:
@@ -364,7 +364,10 @@ def reproduced(tables: Iterable[DataFrame], named: Collection[str]) -> dict[str,
         entries: how many there are; enough: how many of them have `ENOUGH` seeds or more; compared: how many have a
         printed number; median: of the absolute differences from these, in points, NaN if there are none.
     """
-    parts = [table[table["ours"].notna() & ~untrained(table, named) & _of_paper(table)] for table in tables]
+    parts = []
+    for table in tables:
+        untrained = (table[table.columns.intersection(list(named))] == "random").any(axis="columns")
+        parts.append(table[table["ours"].notna() & ~untrained & _of_paper(table)])
     seeds = [count for part in parts for count in part["n_seeds"]]
     points = Series([abs(value) for part in parts for value in part["difference"]], dtype=float).dropna()
     return {"entries": len(seeds), "enough": sum(count >= ENOUGH for count in seeds), "compared": len(points),

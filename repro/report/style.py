@@ -5,6 +5,7 @@ And what several figures share: their heading, what may be compared in them, how
 
 import itertools
 import json
+import math
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,20 +20,36 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
-from repro.recipe import in_words
-from repro.report.logs import only
 
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
 POINTS = 7  # size of type
+LINE_HEIGHT = 0.14  # of a line of type, inches
+TITLE_WIDTH = 56  # characters of a line of a title
 WIDEST = 64  # characters of a heading's line
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+DATA_NAMES = {
+    "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
+    "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",
+    "imagenet": "ImageNet", "imagenet100": "ImageNet-100", "kinetics_sound": "Kinetics-Sound",
+    "kinetics700": "Kinetics-700", "audioset": "AudioSet", "ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC-50",
+    "multiomniglot": "grids of characters", "multidigits": "grids of bundled digits",
+}
+SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call them
+    "ad_weight": "weight of AD", "ae_weight": "weight of AE", "data": "", "targets": "judged on",
+    "bidirectional": "encoder in both directions", "pairs": "pairs for training",
+    "distinct": "different pairs", "redrawn": "drawn anew in every view", "augmented": "all methods see changed grids",
+    ("td_queue", "frozen_noise"): "dictionary never refreshed", ("ad_loss", "squared"): "squared differences",
+    ("ad_input", "augmented"): "reconstructing from the augmented view",
+    ("select", "best_on_test"): "selected on the test split", ("precision", "float32"): "float32",
+    ("frequency", "zipf"): "categories with Zipf's frequencies", ("renewed", False): "keys as the pool has them",
+    ("normalised", False): "embeddings of any length",
+}
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -109,10 +126,6 @@ class Look(NamedTuple):
     colour: str
     marker: str
 
-    def called(self, ending: str) -> "Look":
-        """The same with an ending to its label."""
-        return self._replace(label=f"{self.label}{ending}")
-
 
 OURS, PRINTED = Look("ours", BLUE, "o"), Look("printed", VERMILLION, "D")
 
@@ -137,48 +150,58 @@ def panels(
     return figure, stack
 
 
+def only(table: DataFrame, column: str) -> Any:
+    """The one value of a column; raises ValueError if there are several, or none."""
+    values = table[column].unique().tolist()
+    if len(values) != 1:
+        raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
+    return values[0]
+
+
 def heading(table: DataFrame, seeds: str = "") -> str:
     """Data set, preset, seeds and departures, and what they forbid to conclude.
 
     Args:
-        table: with columns dataset and preset, of one value each, and departures where there are any.
-        seeds: in words; by default `seeds_in_words`, for which a table of results has what it takes.
+        table: with columns dataset and preset, and departures where there are any; of one data set.
+        seeds: in words; by default `seeds_in_words`.
     """
-    seeds = seeds or seeds_in_words(table)
-    if departures := departures_in_words(table):
-        seeds += f"\n{textwrap.fill('; '.join(departures), 62)}"
-    return origin(table, seeds)
+    warning, presets = forbidden(table), " and ".join(sorted(set(table["preset"])))
+    recipe = "" if presets in warning else f"{presets} recipe"
+    parts = [called(only(table, "dataset")), recipe, seeds or seeds_in_words(table), *departures_in_words(table)]
+    return "\n".join(textwrap.fill(text, WIDEST) for text in ("; ".join(filter(None, parts)), warning) if text)
+
+
+def called(dataset: str) -> str:
+    """What readers call a data set; of a part or copy that it is one, instead of its file."""
+    name = manifest.plain(dataset)
+    return DATA_NAMES.get(name, name) + ("" if name == dataset else " (a part or copy)")
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """What all rows depart in, then what departs in some row besides: ["td_queue=frozen_noise"], or nothing."""
-    departures = [*table.get("departures", ())]
-    if not all(isinstance(row, dict) for row in departures):
-        return sorted({*map(words, departures)} - {""})
-    first, *others = departures or [{}]
-    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in others)}
-    further = {in_words({name: value for name, value in row.items() if name not in shared}) for row in departures}
-    return [*filter(None, [in_words(shared)]), *sorted(further - {""})]
+    """What all rows depart in, then what departs in some row besides, without names of fields."""
+    known = table[table["ours"].notna()] if "ours" in table else table
+    rows = [row if isinstance(row, dict) else {} for row in known.get("departures", ())]
+    first = rows[0] if rows else {}
+    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
+    further = set()
+    for row in rows:
+        further.add(spoken({name: value for name, value in row.items() if name not in shared}))
+    return [*filter(None, [spoken(shared)]), *sorted(further - {""})]
 
 
-def words(departures: Any) -> str:
-    """What a row departs in as text, also where the table was read from a file: it is text there, NaN without any."""
-    return departures if isinstance(departures, str) else in_words(departures) if isinstance(departures, dict) else ""
-
-
-def origin(table: DataFrame, details: str = "") -> str:
-    """Data set, preset and details, and what the first two forbid to conclude.
-
-    Args:
-        table: with columns dataset and preset, of one value each.
-        details: to stand behind the data set and, unless that is clear, the preset.
-    """
-    dataset, preset, warning = only(table, "dataset"), only(table, "preset"), forbidden(table)
-    parts = [*filter(None, (dataset, "" if preset in warning else f"{preset} recipe", details))]
-    first = ", ".join(parts)
-    if len(first.partition("\n")[0]) > WIDEST:
-        first = ",\n".join(parts)
-    return "\n".join(filter(None, (first, warning)))
+def spoken(departures: Mapping[str, Any]) -> str:
+    """Departures for people: {"ad_weight": 25} is "weight of AD 25"."""
+    parts = []
+    for name, value in departures.items():
+        if (name, value) in SPOKEN:
+            parts.append(SPOKEN[name, value])
+        elif value is True:
+            parts.append(SPOKEN.get(name, name.replace("_", " ")))
+        else:
+            number = isinstance(value, int | float) and value is not False
+            text = f"{value:,g}" if number else str(value).replace("_", " ")
+            parts.append(f"{SPOKEN.get(name, name.replace('_', ' '))} {text}")
+    return ", ".join(parts).strip()
 
 
 def forbidden(table: DataFrame) -> str:
@@ -199,8 +222,13 @@ def comparable(table: DataFrame) -> pd.Series:
 
 
 def seeds_in_words(table: DataFrame) -> str:
-    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds", or of "3 seeds, else 1 seed"."""
-    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds", or of "3 seeds, else 1 seed"; of a frame too."""
+    if "n_seeds" in table:
+        counts = table.loc[table["ours"].notna() if "ours" in table else table.index, "n_seeds"]
+    elif table["seed"].nunique() == 1:
+        return f"seed {table['seed'].iloc[0]}"
+    else:
+        counts = Series([table["seed"].nunique()])
     several = counts[counts > 1]
     if several.empty:
         return "not run" if counts.empty else "1 seed"
@@ -208,20 +236,11 @@ def seeds_in_words(table: DataFrame) -> str:
     return f"mean {PLUS_MINUS} std of {number} seeds" + (", else 1 seed" if len(several) < len(counts) else "")
 
 
-def equally_many_seeds(table: DataFrame) -> bool:
-    """Whether all our points are of as many seeds, so that one may be held against another."""
-    return table.loc[table["ours"].notna(), "n_seeds"].nunique() < 2
-
-
-def seeds_named(log: DataFrame) -> str:
-    """Which seeds a log or a list of images is of: "seed 0" or "seeds 0, 1"."""
-    seeds = sorted(log["seed"].unique())
-    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
 def spread_in_words(table: DataFrame) -> str:
     """What a caption says of the deviations that a figure of the table shows; nothing where there are none."""
-    counts = table.loc[table["ours"].notna(), "n_seeds"]
+    counts = table.loc[table["ours"].notna(), "n_seeds"] if "ours" in table else Series(dtype=int)
     if not (counts > 1).any():
         return ""
     alone = ", where there are several; what has none is of 1 seed" if (counts == 1).any() else ""
@@ -252,10 +271,36 @@ def draw_published(
                   label=look.label)
 
 
-def draw_level(axes: Axes, row: Any, colour: str, line: str, label: str) -> None:
-    """A line across at our value of a row, with a band of one standard deviation."""
-    axes.axhline(row.ours, color=colour, linestyle=line, zorder=1.9, label=label)
-    axes.axhspan(row.ours - row.std, row.ours + row.std, color=colour, alpha=0.15, linewidth=0)
+def draw_level(axes: Axes, value: float, deviation: float, look: Look) -> None:
+    """A line across at a value, with a band of one standard deviation."""
+    axes.axhline(value, color=look.colour, linestyle="-.", zorder=1.9, label=look.label)
+    if not math.isnan(deviation):
+        axes.axhspan(value - deviation, value + deviation, color=look.colour, alpha=0.15, linewidth=0)
+
+
+def span(axes: Axes, direction: str, least: float) -> None:
+    """Widen the axis "x" or "y", on both sides alike, until it spans so much; nothing ends at its edge."""
+    axes.margins(**{direction: 0.08})
+    low, high = axes.get_xlim() if direction == "x" else axes.get_ylim()
+    spare = max(0.0, least - (high - low)) / 2
+    axes.set(**{f"{direction}lim": (low - spare, high + spare)})
+
+
+def entitle(figure: Figure, finding: str, provenance: str) -> None:
+    """The finding above a picture, and below it, small, what it was drawn from."""
+    figure.suptitle(textwrap.fill(finding, TITLE_WIDTH), fontweight="bold", x=0.01, ha="left")
+    below = LINE_HEIGHT * (provenance.count("\n") + 1.5)
+    above = below
+    for legend in figure.legends:  # between the panels and the provenance
+        lines = sum(text.get_text().count("\n") + 1 for text in legend.get_texts())
+        above += LINE_HEIGHT * (math.ceil(lines / legend._ncols) + 1)
+    height = figure.get_figheight() + above
+    figure.set_figheight(height)
+    figure.get_layout_engine().set(rect=(0, above / height, 1, 1 - above / height))
+    for legend in figure.legends:
+        legend.set_in_layout(False)
+        legend.set_bbox_to_anchor((0, below / height, 1, 1), figure.transFigure)
+    figure.text(0.01, 0.03 / height, provenance, color=GREY, verticalalignment="bottom")
 
 
 def names_down(axes: Axes, names: Sequence[str]) -> None:
@@ -264,23 +309,30 @@ def names_down(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def ticks_above(axes: Axes, places: Sequence[float], labels: Sequence[str], name: str) -> None:
-    """A second axis on top, with labels of its own at places of the one below."""
-    above = axes.secondary_xaxis("top")
-    above.set_xticks(places, labels=labels)
-    above.set_xlabel(name)
-    above.spines["top"].set_visible(True)
-
 
 def legend_above(axes: Axes, columns: int) -> None:
     """Above the axes, where it hides nothing."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
 
 
-def legend_below(figure: Figure, handles: list, columns: int) -> None:
-    """Below everything, where it hides nothing."""
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+def legend_of(stack: Iterable[Axes]) -> list[Any]:
+    """What the legends of some panels say, each thing once."""
+    keys: dict[str, Any] = {}
+    for axes in stack:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            keys.setdefault(label, handle)
+    return list(keys.values()) if len(keys) > 1 else []
+
+
+def legend_below(figure: Figure, handles: list, columns: int = 2) -> None:
+    """Below everything, where it hides nothing; in one column where two are wider than the figure."""
+    if not handles:
+        return
+    half = math.ceil(len(handles) / columns)
+    widths = [max(len(handle.get_label()) for handle in handles[start:start + half])
+              for start in range(0, len(handles), half)]
+    fits = columns != 2 or sum(widths) <= WIDEST - 16
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)) if fits else 1)
 
 
 def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:
@@ -290,22 +342,6 @@ def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]
     return dict(looks) | {name: Look(str(name), colour, marker)
                           for name, colour, marker in zip(unknown, colours, markers, strict=False)}
 
-
-def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:
-    """The rows of every method or sampler, in the order of their looks."""
-    return [(value, table[table[name] == value]) for value in looks if (table[name] == value).any()]
-
-
-def keys_of(
-    looks: Mapping[str, Look], names: Iterable[str], *, line: str = "-", marked: bool = True, ending: str = "",
-    **options: Any,
-) -> list[Line2D]:
-    """What the legend says of the methods or samplers that there are."""
-    return [
-        Line2D([], [], color=look.colour, marker=look.marker if marked else "", linestyle=line, linewidth=1.0,
-               label=look.label + ending, **options)
-        for name, look in looks.items() if name in set(names)
-    ]
 
 
 def in_order(names: pd.Series, order: Collection[str]) -> list[str]:

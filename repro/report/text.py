@@ -5,8 +5,8 @@ import textwrap
 
 from pandas import DataFrame, Series
 
-from repro.recipe import choose
-from repro.report.style import PLUS_MINUS, words
+from repro.recipe import choose, in_words
+from repro.report.style import PLUS_MINUS
 
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
@@ -14,7 +14,7 @@ NARROWEST = 12  # of them a text keeps at least
 
 def in_text(rows: DataFrame) -> DataFrame:
     """Rows of `repro.run_table` with departures as text, as files have them."""
-    return rows.assign(departures=rows["departures"].map(words)) if "departures" in rows else rows
+    return rows.assign(departures=rows["departures"].map(in_words)) if "departures" in rows else rows
 
 
 def written_out(rows: DataFrame) -> str:

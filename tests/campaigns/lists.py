@@ -14,9 +14,7 @@ from typing import Any
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
 from repro.experiments import cells_by_table
-from repro.papers.cmacc.logs import LOGS
-from repro.report import logs
-from repro.run import export
+from repro.run import export, frames
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
@@ -183,7 +181,7 @@ def log_files() -> list[bytes]:
 def read_log(contents: bytes, folder: Path) -> None:
     """Read the log of a figure."""
     path = write(folder / "log.csv", contents)
-    found = logs.read(path, LOGS["category_curves"])
+    found = frames.read_csv(path)
     stated = _rows(contents.decode())
     assert len(found) == len(stated) and found["key"].tolist() == [row["key"] for row in stated]
     for name in ("step", "categories_video", "categories_audio", "expected"):

@@ -22,8 +22,7 @@ from repro.image import data as image_data
 from repro.image import model
 from repro.image.augment import CentredView
 from repro.image.operations import Normalisation
-from repro.report import logs
-from repro.run import fit
+from repro.run import fit, frames
 from repro.run import weights as weights_file
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
@@ -147,8 +146,8 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
     row, = finished_cells(store).to_dict("records")
     assert json.loads(row["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
-    losses = logs.lines_of(run.folder / "progress.jsonl", ("step", "CE", "loss"))
-    assert np.isfinite(losses.to_numpy()).all()
+    losses = frames.read(run.folder, "progress", 1)
+    assert np.isfinite(losses[["step", "CE", "loss"]].to_numpy()).all()
 
 
 def _recordings(root: Path) -> None:

@@ -39,7 +39,7 @@ run("report", "--output", "site")
 def copy(tmp_path_factory):
     """A copy of the project with the example among its papers."""
     folder = copied(tmp_path_factory.mktemp("copy"))
-    assert [path.rpartition("/")[0] for path in walk("A paper", folder)] == 5 * ["repro/papers/byol"]
+    assert [path.rpartition("/")[0] for path in walk("A paper", folder)] == 4 * ["repro/papers/byol"]
     saved = folder / "repro" / "papers" / "byol" / "experiments.yaml"
     saved.write_text(saved.read_text().replace("preset: quick", "preset: smoke"))
     return folder
@@ -69,7 +69,7 @@ def told(copy, executed):
 
 def test_it_is_small(copy):
     files = [*(copy / "repro" / "papers" / "byol").rglob("*.py"), copy / "repro" / "papers" / "byol" / "claims.csv"]
-    assert len(files) == 4 and sum(len(path.read_text().splitlines()) for path in files) <= 120
+    assert len(files) == 3 and sum(len(path.read_text().splitlines()) for path in files) <= 120
 
 
 def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):

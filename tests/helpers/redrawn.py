@@ -6,31 +6,20 @@ from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pandas as pd
-from asked_for import placed
 from PIL import Image
 
 from repro import experiments, papers
-from repro.report import logs
-from repro.run.export import COLUMNS, finished_cells
+from repro.run.export import COLUMNS
 
 
 def redraw(folder, cells=None, *saved):
-    """Write and draw these experiments, of these cells alone, and the logs in the folder; returns the files.
-
-    What draws from several experiments stays away.
-    """
+    """Write and draw these experiments, of these cells alone, and no picture of several; returns the files."""
     cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
-    with (patch.object(experiments, "everything", lambda: cells), patch.object(papers, "further", dict),
+    with (patch.object(experiments, "everything", lambda: cells), patch.object(papers, "pictures", dict),
           patch.object(experiments, "experiments", lambda: {experiment.name: experiment for experiment in saved})):
-        written, failed = experiments.redraw(folder, folder)
+        written, failed = experiments.redraw(folder)
     assert not failed, failed
     return written
-
-
-def export(store, folder, *before):
-    """The logs of a store, whose cells stand among those of stores that were exported before."""
-    cells = pd.concat([finished_cells(other) for other in (*before, store)]).drop_duplicates("key", keep="last")
-    return logs.export(papers.logs(), placed(cells), store, folder)
 
 
 def hashes(folder):

@@ -60,12 +60,11 @@ def test_what_would_hide_another_papers_table_or_results_is_refused(later, chang
         papers.tables()
 
 
-@pytest.mark.parametrize(("module", "name", "what"), [("figures", "FIGURES", "figure"), ("logs", "LOGS", "log")])
-def test_a_figure_or_log_of_another_papers_name_is_refused(later, module, name, what):
-    later(zz_one={"__init__": "", module: f"{name} = {{'curve': 1}}"},
-          zz_two={"__init__": "", module: f"{name} = {{'curve': 2, 'other': 3}}"})
-    with pytest.raises(ValueError, match=f"the papers zz_one and zz_two have both a {what} 'curve'; rename one"):
-        {"figure": papers.drawings, "log": papers.logs}[what]()
+def test_a_picture_of_another_papers_name_is_refused(later):
+    later(zz_one={"__init__": "", "pictures": "PICTURES = {'curve': 1}"},
+          zz_two={"__init__": "", "pictures": "PICTURES = {'curve': 2, 'other': 3}"})
+    with pytest.raises(ValueError, match="the papers zz_one and zz_two have both a picture 'curve'; rename one"):
+        papers.pictures()
 
 
 def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatch):

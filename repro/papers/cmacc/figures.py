@@ -1,132 +1,116 @@
-"""CM-ACC's figures, by the table or log that each is drawn from.
+"""CM-ACC's pictures: of its tables, whose rows are for each target, and of frames along and after a training."""
 
-Those of tables take rows as `run_table` returns them, one for each row and target: what the rows compare, target, ours,
-std, n_seeds, published (percent), preset, dataset. The others take what `logs` returns. All raise ValueError if nothing
-is given, or rows of several presets or data sets, and show nothing printed beside bundled data.
-"""
-
-import itertools
+import dataclasses
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, synthetic
+from repro.audiovisual import CHARACTERS, MODALITIES, synthetic
 from repro.data import manifest
-from repro.papers.cmacc.logs import UNNAMED
-from repro.papers.cmacc.tables import COMPARISONS, NAMES, NOWHERE, merged, pretrained_on
+from repro.papers.cmacc.published import COMPARISONS, NAMES, NOWHERE, SETS, merged
 from repro.report import style
+from repro.report.plots import LINE, Plot
 from repro.report.printed import printed
-from repro.report.redraw import Drawing
+from repro.report.style import Look
 
 METHODS = {
-    "scratch": style.Look("Scratch", style.GREY, "v"),
-    "supervised": style.Look("Supervised", style.PURPLE, "^"),
-    "smoco": style.Look("SMoCo", style.BLUE, "o"),
-    "xmoco": style.Look("XMoCo", style.VERMILLION, "s"),
-    "cmacc": style.Look("CM-ACC", style.GREEN, "D"),
+    "scratch": Look("Scratch", style.GREY, "v"),
+    "supervised": Look("Supervised", style.PURPLE, "^"),
+    "smoco": Look("SMoCo", style.BLUE, "o"),
+    "xmoco": Look("XMoCo", style.VERMILLION, "s"),
+    "cmacc": Look("CM-ACC", style.GREEN, "D"),
 }
 SAMPLERS = {
-    "random": style.Look("random", style.BLUE, "o"),
-    "ohem": style.Look("least confident (OHEM)", style.VERMILLION, "s"),
-    "feature": style.Look("active, features", style.PURPLE, "^"),
-    "gradient": style.Look("active, gradients", style.GREEN, "D"),
-    "released": style.Look("released code", style.GREY, "v"),
+    "random": Look("random", style.BLUE, "o"),
+    "ohem": Look("least confident (OHEM)", style.VERMILLION, "s"),
+    "feature": Look("active, features", style.PURPLE, "^"),
+    "gradient": Look("active, gradients", style.GREEN, "D"),
+    "released": Look("released code", style.GREY, "v"),
 }
-SAMPLER_NAMES = {name: look.label for name, look in SAMPLERS.items()}
 POST_HOC = {name: SAMPLERS[name] for name in ("random", "ohem", "feature")} | {
-    f"gradient {posterior}": style.Look(f"gradients, temperature {posterior}", colour, "")
-    for posterior, colour in (("1", style.GREEN), ("0.3", style.SKY), ("0.07", style.ORANGE))
+    f"gradient {posterior}": Look(f"gradients, temperature {posterior}", colour, marker)
+    for posterior, colour, marker in (("1", style.GREEN, "D"), ("0.3", style.SKY, "P"), ("0.07", style.ORANGE, "X"))
 }
-PRINTED_LOOKS = {  # of the rows of Tables 4 to 6, by how they were trained
-    "Scratch": style.Look("scratch, printed", style.GREY, "v"),
-    "others": style.Look("others, printed", style.GREY, "o"),
-    "Supervised": style.Look("supervised, printed", style.PURPLE, "^"),
-    "CM-ACC": style.Look("CM-ACC, printed", style.GREEN, "D"),
+KINDS = {  # of the rows of Tables 4 to 6, by how they were trained
+    "Scratch": Look("Scratch", style.GREY, "v"),
+    "others": Look("others", style.INK, "o"),
+    "Supervised": Look("Supervised", style.PURPLE, "^"),
+    "CM-ACC": Look("CM-ACC", style.GREEN, "D"),
 }
 JUDGED = {target: f"fine-tuned on {name}" for target, name in {
-    **NAMES, "esc10": "ESC10", "synthetic_video": "synthetic, pictures", "synthetic_audio": "synthetic, sound",
+    **NAMES, "esc10": "ESC10", "synthetic_video": "bundled clips, pictures", "synthetic_audio": "bundled clips, sound",
 }.items()}
 JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
 FEWER = ("categories", "distinct", "frequency")  # fields with which pairs share other information than printed
-OPEN = {"markerfacecolor": "white"}
-NARROWEST = 10.0  # percentage points that an axis spans at least: values a hair apart would have ticks of many digits
-APART = 0.02     # of an axis, between the places of two lines: no error bar hides another
-EXPECTED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws, closed form")
-REPLACED = Line2D([], [], color=style.INK, linestyle="--", label="uniform draws with replacement")
+UNNAMED = "as they come"  # how frequent the categories of clips are
 WITH_REPLACEMENT = 4  # the last version of the training whose closed form is of other draws than selection makes
-RANKED = {
-    "highest": style.Look("highest", style.BLUE, "o"),
-    "lowest": style.Look("lowest", style.VERMILLION, "s"),
-}
-RENEWED = {"color": style.INK, "marker": "o", "markersize": 3, "linestyle": "none", "clip_on": False, **OPEN}
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
 GRIDS = {"video": "grid 1", "audio": "grid 2"}  # of a pair of characters
 TILES = 3  # negatives of a row, as in the paper
+UNIFORM = "uniform draws, closed form"
+FREQUENT = {"balanced": "equally frequent", "zipf": "Zipf's frequencies"}  # categories of a pool
+
+APPROACHES = Plot(
+    caption="Accuracy after pre-training within or across modalities, with and without the extra layer (fcl) and with "
+    "negatives selected at random or actively, by where the encoder was fine-tuned; of grids of characters, of linear "
+    "probes. Source: Tables 1 and 2.",
+    x="approach", panel="target", names=JUDGED, down=True, height=0.17,
+)
+BY_SAMPLER = Plot(
+    caption="Accuracy by how the negatives of a step are selected: at random, the keys that are least confident which "
+    "query they resemble (OHEM as printed), or actively. On grids of characters it is that of linear probes. Source: "
+    "Table 3.",
+    x="sampler", panel="target", names=JUDGED | {name: look.label for name, look in SAMPLERS.items()}, down=True,
+    height=0.17,
+)
+BY_BATCH = dataclasses.replace(
+    BY_SAMPLER, x="batch", hue="sampler", looks=SAMPLERS, xlabel="negatives selected in a step, M", down=False,
+    logarithmic=True, height=1.3, names=JUDGED,
+)
+BY_DICTIONARY = Plot(
+    caption="Accuracy against the size of the dictionary; of grids of characters, of linear probes. The paper shows "
+    "this as a curve without its values, so that there is nothing to compare with. Source: Fig. 3b.",
+    x="dictionary", hue="method", panel="target", looks=METHODS, names=JUDGED, xlabel="entries of the dictionary",
+    logarithmic=True,
+)
+BY_CHARACTERS = Plot(
+    caption="Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, "
+    "against the number of characters, with the information (nats) that the two grids of a pair share where pairs are "
+    "drawn as the paper's. The paper shows this as a curve without its values, so that there is nothing to compare "
+    "with. Source: Fig. 3a.",
+    x="characters", hue="method", panel="target", looks=METHODS, names=JUDGED, xlabel="characters in a grid",
+)
 
 
-@style.styled()
-def cross_modal(table: DataFrame) -> Figure:
-    """Accuracy after pre-training within or across modalities, with and without the extra layer (fcl) and with
-    negatives selected at random or actively, by where the encoder was fine-tuned; of grids of characters, of linear
-    probes.
-
-    Source: Tables 1 and 2.
-    """
-    return style.settled(_beside_print(table, "approach", {name: name for name in dict.fromkeys(table["approach"])}))
-
-
-@style.styled()
-def ohem_vs_active(table: DataFrame) -> Figure:
-    """Accuracy by how the M negatives of a step are selected: at random, the keys that are least confident which query
-    they resemble (OHEM as printed), or actively; against M where there are several. On grids of characters it is that
-    of linear probes.
+def ohem_vs_active(rows: DataFrame) -> Figure:
+    """Accuracy by how the M negatives of a step are selected; against M where there are several.
 
     Source: Table 3.
     """
-    if table["batch"].nunique() != 1:
-        return style.settled(_accuracies(table, "batch", "negatives selected in a step, M", "sampler", SAMPLERS))
-    figure = _beside_print(table, "sampler", SAMPLER_NAMES)
-    figure.suptitle(f"{figure.get_suptitle()}\nM = {table['batch'].iloc[0]} negatives selected in a step")
-    return style.settled(figure)
+    return (BY_SAMPLER if rows["batch"].nunique() == 1 else BY_BATCH).draw(rows)
 
 
-@style.styled()
-def dictionary_size(table: DataFrame) -> Figure:
-    """Accuracy against the size of the dictionary; of grids of characters, of linear probes. The paper shows this as a
-    curve without its values, so that there is nothing to compare with.
-
-    Source: Fig. 3b.
-    """
-    return style.settled(_accuracies(table, "dictionary", "entries of the dictionary", "method", METHODS))
-
-
-@style.styled()
-def mutual_information(table: DataFrame) -> Figure:
+def mutual_information(rows: DataFrame) -> Figure:
     """Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, against
-    the number of characters and the information (nats) that the two grids of a pair share; without the latter where
-    pairs are drawn otherwise than the paper's. The paper shows this as a curve without its values, so that there is
-    nothing to compare with.
+    the number of characters and the information (nats) that the two grids of a pair share.
 
     Source: Fig. 3a.
     """
-    figure = _accuracies(table, "characters", "characters in a grid", "method", METHODS, scale="linear")
-    numbers, departures = sorted(set(table["characters"])), " ".join(style.departures_in_words(table))
-    if not any(f"{field}=" in departures for field in FEWER):
-        shared = [nats(manifest.plain(style.only(table, "dataset")), number) for number in numbers]
-        name = "information that a pair shares (nats)"
-        style.ticks_above(figure.axes[0], numbers, [f"{value:.1f}" for value in shared], name)
-    return style.settled(figure)
+    departed = {name for row in rows.get("departures", ()) for name in row}
+    if departed & {*FEWER}:
+        return BY_CHARACTERS.draw(rows)
+    dataset = manifest.plain(style.only(rows, "dataset"))
+    numbers = {number: f"{number}\n{nats(dataset, number):.1f}" for number in rows["characters"].unique().tolist()}
+    label = "characters in a grid, and nats that a pair shares"
+    return dataclasses.replace(BY_CHARACTERS, names=JUDGED | numbers, xlabel=label).draw(rows)
 
 
 def nats(dataset: str, characters: int) -> float:
@@ -136,266 +120,170 @@ def nats(dataset: str, characters: int) -> float:
     return float(printed("spatial_multiomniglot_mi").set_index("n_characters").loc[characters, "MI_nats"])
 
 
-def _beside_print(table: DataFrame, name: str, called: Mapping[str, str]) -> Figure:
-    """A panel for each target, accuracy across, a line for each value of `name`; it is not laid out yet."""
-    values = style.in_order(table[name], called)
-    figure, panels = _panel_each(table, 0.55 + 0.16 * len(values), grid="x")
-    for axes, _, rows in panels:
-        places = rows[name].map(values.index)
-        style.draw_ours(axes, places, rows, style.OURS, down=True)
-        style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
-        style.names_down(axes, [called.get(value, value) for value in values])
-        _accuracy_across(axes)
-    keys = figure.axes[0].get_legend_handles_labels()[0]
-    style.legend_below(figure, keys if len(keys) > 1 else [], 2)
-    return figure
-
-
-def _accuracies(
-    table: DataFrame, across: str, label: str, name: str, looks: Mapping[str, style.Look], scale: str = "log"
-) -> Figure:
-    """A panel for each target, accuracy against a column, which `label` names, on an axis that is "log" or "linear"; a
-    line for each value of `name`. It is not laid out yet.
-    """
-    table, values = table.sort_values(across), sorted(set(table[across]))
-    looks = style.looks_of(table[name], looks)
-    figure, panels = _panel_each(table, 1.3, grid="y", sharex=True)
-    for axes, _, target_rows in panels:
-        lines = style.lines_of(target_rows, name, looks)
-        for number, (value, rows) in enumerate(lines):
-            places = _beside(rows[across], values, APART * (number - (len(lines) - 1) / 2), scale)
-            style.draw_ours(axes, places, rows, looks[value], "-")
-            style.draw_published(axes, places, rows["published"], looks[value].called(", printed"), "--")
-        axes.set(xscale=scale, ylabel="accuracy (%)")
-        axes.margins(y=0.1)
-        axes.set_xticks(values, labels=[f"{value:,}" for value in values])
-        axes.minorticks_off()
-    axes.set_xlabel(label)
-    keys = style.keys_of(looks, table[name])
-    if style.comparable(table).notna().any():
-        keys.append(Line2D([], [], color=style.GREY, marker="o", linestyle="--", label="printed", **OPEN))
-    style.legend_below(figure, keys, 2)
-    return figure
-
-
-def _beside(places: Series, values: Sequence[float], share: float, scale: str) -> Series:
-    """Places on an axis of these sorted values, moved by a share of its length; of a single value it has one unit."""
-    if scale == "log":
-        return places * max(values[-1] / values[0], 2) ** share
-    return places + max(values[-1] - values[0], 1) * share
-
-
-def _panel_each(
-    table: DataFrame, height: float | Sequence[float], **options: Any
-) -> tuple[Figure, list[tuple[Axes, str, DataFrame]]]:
-    """Panels of targets in their order, `height` inches each: axes, target, and its rows with what may be compared."""
-    title = style.heading(table)
-    table = table.assign(published=style.comparable(table)) if "published" in table else table
-    targets = style.in_order(table["target"], JUDGED)
-    heights = [height] * len(targets) if isinstance(height, float) else height
-    figure, stack = style.panels(title, 0.9 + sum(heights), len(targets), height_ratios=heights, **options)
-    for axes, target in zip(stack, targets, strict=True):
-        axes.set_title(JUDGED.get(target, target), loc="left")
-    return figure, [(axes, target, table[table["target"] == target])
-                    for axes, target in zip(stack, targets, strict=True)]
-
-
-@style.styled()
-def transfer(table: DataFrame) -> Figure:
-    """Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints for itself
-    and for others.
-
-    A panel for each target; nothing printed is shown beside a part of a set. Methods of ours that were pre-trained on
-    the same stand below one another. Source: Tables 4 to 6.
-    """
-    beside = [pretrained_on(*names) for names in zip(table["method"], table["dataset"], strict=True)]
-    table, dataset, shown = table.assign(pretrain_set=beside), style.only(table, "dataset"), {}
-    for target in style.in_order(table["target"], JUDGED):  # printed rows, and all sets: none first, then as printed
-        others, ours = _printed_rows(dataset, target), table[table["target"] == target]
-        sets = dict.fromkeys([*others["pretrain_set"], *ours["pretrain_set"]])
-        shown[target] = others, sorted(sets, key=lambda name: name != NOWHERE)
-    row, methods = [table["target"], table["pretrain_set"]], style.looks_of(table["method"], METHODS)
-    ranks = table["method"].map([*methods].index).groupby(row).rank("dense")  # of the methods in a row
-    middle, most = (ranks.groupby(row).transform("max") + 1) / 2, ranks.max()
-    table = table.assign(lower=(ranks - middle) / (most + 0.5))
-    heights = [0.6 + (0.05 + 0.09 * most) * len(sets) for _, sets in shown.values()]
-    figure, panels = _panel_each(table, heights, grid="x")
-    for axes, target, ours in panels:
-        others, sets = shown[target]
-        for kind, rows in style.lines_of(others, "kind", PRINTED_LOOKS):
-            places = rows["pretrain_set"].map(sets.index)
-            style.draw_published(axes, places, rows["accuracy"], PRINTED_LOOKS[kind], down=True)
-        for method, rows in style.lines_of(ours, "method", methods):
-            places = rows["pretrain_set"].map(sets.index) + rows["lower"]
-            style.draw_ours(axes, places, rows, methods[method], down=True)
-        style.names_down(axes, ["none" if name == NOWHERE else name for name in sets])
-        axes.set_ylabel("pre-trained on")
-        _accuracy_across(axes)
-    kinds = pd.concat([others["kind"] for others, _ in shown.values()])
-    keys = style.keys_of(PRINTED_LOOKS, kinds, line="none", markerfacecolor="white")
-    style.legend_below(figure, [*style.keys_of(methods, table["method"], line="none", ending=", ours"), *keys], 2)
-    return style.settled(figure)
-
-
 def _printed_rows(dataset: str, target: str) -> DataFrame:
-    """What Tables 4 to 6 print for a target, each number once: pretrain_set, accuracy, kind; of a part, nothing."""
+    """What Tables 4 to 6 print for a target, each number once: method, pretrain_set, published; of a part, nothing."""
     column, whole = NAMES.get(target), dataset == manifest.plain(dataset) and not manifest.bundled(dataset)
-    parts = [merged(number)[["method", "pretrain_set", column]].set_axis(["kind", "pretrain_set", "accuracy"], axis=1)
-             for number, targets in COMPARISONS.items() if column in targets and whole]
-    rows = pd.concat([DataFrame({"kind": [], "pretrain_set": [], "accuracy": []}, dtype=object), *parts]).dropna()
-    kinds = rows["kind"].str.partition(" (")[0] if len(rows) else rows["kind"]
-    return rows.assign(kind=kinds.where(kinds.isin([*PRINTED_LOOKS]), "others")).drop_duplicates()
+    parts = [DataFrame({"method": [], "pretrain_set": [], "published": []}, dtype=object)]
+    for number, targets in COMPARISONS.items():
+        if whole and column in targets:
+            rows = merged(number)
+            kinds = rows["method"].str.partition(" (")[0]
+            parts.append(DataFrame({"method": kinds.where(kinds.isin([*KINDS]), "others"),
+                                    "pretrain_set": rows["pretrain_set"], "published": rows[column]}))
+    return pd.concat(parts, ignore_index=True).dropna().drop_duplicates()
 
 
-def _accuracy_across(axes: Axes) -> None:
-    """An axis of accuracies whose ticks have few digits."""
-    axes.set_xlabel("accuracy (%)")
-    axes.margins(x=0.06)
-    low, high = axes.get_xlim()
-    spare = max(0.0, NARROWEST - (high - low)) / 2
-    axes.set_xlim(low - spare, high + spare)
+def beside_printed(rows: DataFrame) -> DataFrame:
+    """Rows of `transfer` by method and what was pre-trained on, `pretrain_set`, and those that the paper prints."""
+    parts = [rows.assign(pretrain_set=[
+        NOWHERE if row.method == "scratch" else SETS.get(manifest.plain(row.dataset), style.called(row.dataset))
+        for row in rows.itertuples()], published=math.nan)]
+    dataset, preset = style.only(rows, "dataset"), rows["preset"].iloc[0]
+    for target in rows["target"].unique():
+        others = _printed_rows(dataset, target)
+        parts.append(others.assign(target=target, dataset=dataset, preset=preset, ours=math.nan, n_seeds=0))
+    joined = pd.concat(parts, ignore_index=True)
+    return joined.assign(pretrain_set=joined["pretrain_set"].replace(NOWHERE, "none"))
 
 
-@style.styled()
-def category_diversity(table: DataFrame) -> Figure:
-    """Distinct categories among the M negatives selected in a step, mean over training, as a share of M; dashed, the
-    closed-form expectation of M uniform draws (up to version 4 of the training with replacement).
-
-    `target` is the modality, ours and std count categories, and expected those of M uniform draws. M downwards,
-    modalities across. Source: Fig. 4, where it is called the probability of a unique negative.
-    """
-    shares = table.assign(**{name: 100 * table[name] / table["batch"] for name in ("ours", "std", "expected")})
-    title, samplers = style.heading(table), style.in_order(table["sampler"], SAMPLERS)
-    batches, modalities = sorted(set(table["batch"])), style.in_order(table["target"], MODALITIES)
-    height = 0.9 + len(batches) * (0.6 + 0.16 * len(samplers))
-    figure, stack = style.panels(title, height, len(batches), len(modalities), grid="x", sharex="row", sharey=True)
-    for axes, (batch, modality) in zip(stack, itertools.product(batches, modalities), strict=True):
-        rows = shares[(shares["target"] == modality) & (shares["batch"] == batch)]
-        style.draw_ours(axes, rows["sampler"].map(samplers.index), rows, style.OURS, down=True)
-        axes.axvline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
-        style.names_down(axes, [SAMPLER_NAMES.get(name, name) for name in samplers])
-        axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
-        axes.set_xlabel(f"categories,\n% of M = {batch}")
-        axes.margins(x=0.1)
-    style.legend_below(figure, [figure.axes[0].get_legend_handles_labels()[0][0], _expected(table)], 2)
-    return style.settled(figure)
+TRANSFER = Plot(
+    caption="Accuracy after fine-tuning, by what was pre-trained on: ours among the numbers that the paper prints for "
+    "itself and for others. Nothing printed is shown beside a part of a set. Source: Tables 4 to 6.",
+    x="pretrain_set", hue="method", panel="target", looks={**METHODS, **KINDS}, names=JUDGED | {"none": "none"},
+    prepare=beside_printed, xlabel="pre-trained on", down=True, height=0.4,
+)
 
 
-def _expected(rows: DataFrame) -> Line2D:
-    """What the legend says of the closed form that was stored with some rows."""
-    return REPLACED if min(rows.get("version", ()), default=math.inf) <= WITH_REPLACEMENT else EXPECTED
+def shares(rows: DataFrame) -> DataFrame:
+    """Rows of `category_diversity` with counts as percent of M, and the panel that each belongs to."""
+    rows = rows.assign(**{name: 100 * rows[name] / rows["batch"] for name in ("ours", "std", "expected")})
+    return rows.assign(pool=[f"{_side(row.target, row.dataset)}\nM = {row.batch}" for row in rows.itertuples()]
+                       ).sort_values("batch", kind="stable")
 
 
-def _side(modality: str, rows: DataFrame) -> str:
+def _side(modality: str, dataset: str) -> str:
     """What the negatives of a modality are of; of pairs of grids the two are no pictures and sounds."""
-    characters = manifest.plain(style.only(rows, "dataset")) in CHARACTERS
-    return f"negatives of {GRIDS[modality] if characters else modality}"
+    characters = manifest.plain(dataset) in CHARACTERS
+    return f"negatives of {GRIDS[modality] if characters else SEEN[modality]}"
 
 
-@style.styled()
-def category_curves(log: DataFrame) -> Figure:
-    """Distinct categories among the M negatives selected in a step, along training: means over seeds, with a band of
-    one standard deviation; dashed, the closed-form expectation of M uniform draws (up to version 4 of the training with
-    replacement).
-
-    Takes what `logs.category_curves` returns; M and how frequent categories are downwards, modalities across. Source:
-    Fig. 2.
-    """
-    counts = log.groupby("frequency")["seed"].nunique()
-    fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
-    seeds = "1 seed" if counts.max() == 1 else f"mean {style.PLUS_MINUS} std of {fewest}{counts.max()} seeds"
-    looks = style.looks_of(log["sampler"], SAMPLERS)
-    samplers = [name for name, _ in style.lines_of(log, "sampler", looks)]
-    pools = [*log.groupby(["frequency", "batch"])]
-    single = log["step"].nunique() == 1  # a line through one report would not be seen
-    figure, stack = style.panels(style.heading(log, seeds), 1.0 + 1.4 * len(pools), len(pools), len(MODALITIES),
-                                 grid="y", sharex=True, sharey="row")
-    for axes, (((frequency, batch), rows), modality) in zip(stack, itertools.product(pools, MODALITIES), strict=True):
-        seaborn.lineplot(rows, x="step", y=f"categories_{modality}", hue="sampler", hue_order=samplers, errorbar="sd",
-                         palette=[looks[name].colour for name in samplers], legend=False, linewidth=0.8, ax=axes,
-                         marker="o" if single else "", markeredgewidth=0, err_kws={"linewidth": 0})
-        axes.axhline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
-        kind = "" if len(counts) == 1 and frequency in (FREQUENCIES[0], UNNAMED) else f" ({frequency})"
-        axes.set(xlabel="iteration", ylabel=f"distinct categories\nof M = {batch}{kind}")
-        axes.set_title(_side(modality, log) if rows is pools[0][1] else "", loc="left")
-        axes.set_ylim(bottom=max(0, axes.get_ylim()[0]))  # a band may reach below
-        axes.locator_params(axis="y", nbins=6)
-        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-        axes.label_outer()
-    style.legend_below(figure, [_expected(log), *style.keys_of(looks, samplers, marked=False)], 2)
-    return style.settled(figure)
+def beyond_draws(plot: Plot, data: DataFrame) -> str:
+    """How many more categories than uniform draws the most and the least diverse choice give, on average."""
+    by = LINE if data[LINE].nunique() > 1 else "x"
+    gains = (data["value"] - data["reference"]).groupby(data[by]).mean().sort_values()
+    looks = style.looks_of(gains.index, SAMPLERS | POST_HOC)
+    unit = "% of M" if plot is DIVERSITY else "categories"
+    return (f"Beyond uniform draws, on average: {looks[gains.index[-1]].label} {gains.iloc[-1]:+.1f}, "
+            f"{looks[gains.index[0]].label} {gains.iloc[0]:+.1f} {unit}")
 
 
-@style.styled()
-def post_hoc_diversity(log: DataFrame) -> Figure:
-    """Distinct categories among M negatives chosen with an encoder of XMoCo along its training, by how they are chosen,
-    from pools in which categories are equally frequent (left) and have Zipf's frequencies (right); dashed, uniform
-    draws in closed form. Below, for every M and encoder, how many more than these are counted, against what is
-    predicted of choices by distance from how far apart a category lies, within over between.
-
-    Takes what `logs.post_hoc_diversity` returns; mean and standard deviation over seeds. Source: Figs. 2 and 4.
-    """
-    log, colours = log.assign(choice=_choices(log)), {name: look.colour for name, look in POST_HOC.items()}
-    batches, frequencies, seeds = sorted(set(log["batch"])), sorted(set(log["frequency"])), log["seed"].nunique()
-    title = style.origin(log, style.seeds_named(log) if seeds == 1 else f"mean {style.PLUS_MINUS} std of {seeds} seeds")
-    shape = len(batches) + 1, len(frequencies)
-    figure, stack = style.panels(title, 1.3 + 1.2 * shape[0], *shape, grid="y")
-    places = zip(stack, itertools.product(batches, frequencies), strict=False)
-    for axes, (batch, frequency) in places:
-        rows = log[(log["frequency"] == frequency) & (log["batch"] == batch)]
-        seaborn.pointplot(rows[rows["measure"] == "categories"], x="step", y="value", hue="choice", palette=colours,
-                          hue_order=[*POST_HOC], errorbar="sd", dodge=0.4, legend=False, linewidth=0.8, marker=".",
-                          markersize=3, ax=axes)
-        axes.axhline(rows.loc[rows["measure"] == "expected", "value"].mean(), color=style.INK, linestyle="--",
-                     linewidth=0.8)
-        axes.set_title(frequency if batch == batches[0] else "", loc="left")
-        axes.set(xlabel="step of training" if batch == batches[-1] else "",
-                 ylabel=f"distinct categories\nof M = {batch}" if frequency == frequencies[0] else "")
-    wide = log.pivot_table("value", ["frequency", "choice", "batch", "step", "seed"], "measure").dropna()
-    gains = wide.sub(wide["expected"], axis=0)
-    for axes, frequency in zip(stack[-len(frequencies):], frequencies, strict=True):
-        for choice, points in gains.loc[frequency].groupby("choice"):
-            axes.plot(points["predicted"], points["categories"], ".", color=colours[choice], markersize=3)
-        axes.axline((0, 0), slope=1, color=style.GREY, linewidth=0.6)
-        axes.set(xlabel="categories above\nchance, predicted",
-                 ylabel="categories above\nchance, counted" if frequency == frequencies[0] else "")
-    equal = Line2D([], [], color=style.GREY, linewidth=0.6, label="as predicted")
-    style.legend_below(figure, [*style.keys_of(POST_HOC, log["choice"], marked=False), EXPECTED, equal], 2)
-    return style.settled(figure)
+DIVERSITY = Plot(
+    caption="Distinct categories among the M negatives selected in a step, mean over training, as a share of M; "
+    "dashed, the closed-form expectation of M uniform draws, of earlier trainings with replacement. Source: Fig. 4, "
+    "where it is called the probability of a unique negative.",
+    x="sampler", panel="pool", names={name: look.label for name, look in SAMPLERS.items()}, prepare=shares,
+    reference="expected", reference_label=UNIFORM, ylabel="categories\n(% of M)", down=True, columns=2, height=0.17,
+    finding=beyond_draws,
+)
 
 
-def _choices(log: DataFrame) -> list[str]:
-    """What samplers are called with the temperature of their posterior, in `POST_HOC`."""
-    pairs = zip(log["sampler"], log["posterior"], strict=True)
-    return [f"{sampler} {posterior:g}" if sampler == "gradient" else sampler for sampler, posterior in pairs]
+def counted(rows: DataFrame) -> DataFrame:
+    """Categories along training, a row for each modality, with the panel that each belongs to."""
+    parts = []
+    several = rows["frequency"].nunique() > 1
+    for modality in MODALITIES:
+        part = rows.assign(categories=rows[f"categories_{modality}"])
+        kinds = (", " + part["frequency"].replace(FREQUENT)) if several else ""
+        part["pool"] = _side(modality, style.only(rows, "dataset")) + "\nM = " + part["batch"].astype(str) + kinds
+        parts.append(part)
+    order = ["batch", "frequency"]
+    return pd.concat(parts).sort_values(order, kind="stable")
 
 
-@style.styled()
-def pretext_accuracy(table: DataFrame) -> Figure:
-    """How often the positive of a query ranks first among the keys of the dictionary, by category: the categories in
-    which this succeeds most and least often (filled markers). Open ones: the same among the keys of the dictionary's
-    items encoded again, which a query cannot tell from its positive by their age.
+CURVES = Plot(
+    caption="Distinct categories among the M negatives selected in a step, along training: means over seeds, with a "
+    "band of one standard deviation; dashed, the closed-form expectation of M uniform draws, of earlier trainings with "
+    "replacement. Source: Fig. 2.",
+    x="step", y="categories", hue="sampler", panel="pool", looks=SAMPLERS, prepare=counted, reference="expected",
+    reference_label=UNIFORM, xlabel="iteration", ylabel="distinct\ncategories", columns=2, height=1.1, least_span=0,
+    finding=beyond_draws,
+)
 
-    Takes what `logs.pretext_accuracy` returns, of one method; of several seeds mean and deviation are shown. Source:
-    Fig. 6.
-    """
-    seeds, method = table["seed"].nunique(), style.looks_of(table["method"], METHODS)[style.only(table, "method")].label
-    number = "1 seed" if seeds == 1 else f"mean {style.PLUS_MINUS} std of {seeds} seeds"
-    ranked = {query: extremes(table[table["query"] == query])
-              for query in style.in_order(table["query"], MODALITIES)}
-    heights = [0.6 + 0.14 * len(rows) for rows in ranked.values()]
-    figure, stack = style.panels(style.origin(table, f"{method}, {number}"), 0.8 + sum(heights), len(ranked), grid="x",
-                                 sharex=True, height_ratios=heights)
-    for axes, (query, rows) in zip(stack, ranked.items(), strict=True):
-        for rank, of_rank in style.lines_of(rows.rename(columns={"accuracy": "ours"}), "rank", RANKED):
-            style.draw_ours(axes, of_rank.index, of_rank, RANKED[rank], down=True)
-        axes.plot(rows["accuracy_renewed"], rows.index, **RENEWED)
-        style.names_down(axes, [textwrap.shorten(str(name), 30, placeholder=" ...") for name in rows["category"]])
-        axes.set_title(f"queries of {query}", loc="left")
-    axes.set_xlabel("positive ranks first (% of queries)")
-    kinds = style.keys_of(RANKED, RANKED, line="none")
-    style.legend_below(figure, [*kinds, Line2D([], [], label="among keys encoded again", **RENEWED)], 3)
-    return style.settled(figure)
+
+def chosen_after(rows: DataFrame) -> DataFrame:
+    """Distinct categories of choices after training, with what uniform draws give, by choice and pool."""
+    index = ["frequency", "batch", "sampler", "posterior", "step", "seed"]
+    wide = rows.pivot_table("value", index, "measure").reset_index()
+    choices = [f"{row.sampler} {row.posterior:g}" if row.sampler == "gradient" else row.sampler
+               for row in wide.itertuples()]
+    pools = [f"{FREQUENT[row.frequency]}\nM = {row.batch}" for row in wide.itertuples()]
+    wide = wide.assign(choice=choices, pool=pools, dataset=style.only(rows, "dataset"),
+                       preset=style.only(rows, "preset"))
+    return wide.sort_values(["batch", "frequency", "step"], kind="stable")
+
+
+AFTERWARDS = Plot(
+    caption="Distinct categories among M negatives chosen with an encoder of XMoCo along its training, by how they are "
+    "chosen, from pools in which categories are equally frequent (left) and have Zipf's frequencies (right); dashed, "
+    "uniform draws in closed form. Mean and standard deviation over seeds. Source: Figs. 2 and 4.",
+    x="step", y="categories", hue="choice", panel="pool", looks=POST_HOC, prepare=chosen_after, reference="expected",
+    reference_label=UNIFORM, xlabel="step of training", ylabel="distinct\ncategories", logarithmic=True,
+    columns=2, height=1.2, least_span=0, finding=beyond_draws,
+)
+
+
+def missed(rows: DataFrame) -> DataFrame:
+    """By how many categories the choices by distance miss what is predicted of them, and that above chance."""
+    rows = chosen_after(rows).dropna(subset="predicted")
+    rows = rows.assign(missed=rows["categories"] - rows["predicted"], above=rows["predicted"] - rows["expected"],
+                       zero=0.0)
+    groups = rows.groupby(["frequency", "batch", "step", "choice"], as_index=False)
+    means = groups.agg(missed=("missed", "mean"), std=("missed", "std"), n_seeds=("missed", "size"),
+                       above=("above", "mean"), zero=("zero", "mean"))
+    return means.assign(dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
+
+
+PREDICTED = Plot(
+    caption="For every M and encoder, how many more distinct categories choices by distance give than is predicted "
+    "from how far apart a category lies, within over between, against what is predicted above uniform draws. Mean and "
+    "standard deviation over seeds. Source: Figs. 2 and 4.",
+    x="above", y="missed", hue="choice", panel="frequency", looks=POST_HOC, names=FREQUENT, reference="zero",
+    reference_label="as predicted", xlabel="predicted above uniform draws (categories)",
+    ylabel="counted minus predicted\n(categories)", joined=False, least_span=0,
+    finding=lambda plot, data: f"The prediction is off by at most {data['value'].abs().max():.1f} categories",
+)
+
+
+def ranked_first(rows: DataFrame) -> DataFrame:
+    """The `extremes` of both kinds of queries, a row for each kind of keys."""
+    parts = []
+    for query in style.in_order(rows["query"], MODALITIES):
+        best = extremes(rows[rows["query"] == query])
+        for keys, column, deviation in (("stored", "accuracy", "std"), ("renewed", "accuracy_renewed", "")):
+            parts.append(DataFrame({
+                "query": f"queries of {SEEN[query]}", "category": best["category"], "keys": keys,
+                "ours": best[column], "std": best[deviation] if deviation else math.nan,
+                "n_seeds": rows["seed"].nunique(),
+            }))
+    return pd.concat(parts, ignore_index=True).assign(
+        dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
+
+
+def _renewal(plot: Plot, data: DataFrame) -> str:
+    means = data.groupby(LINE)["value"].mean()
+    return (f"Among keys encoded again {means['renewed']:.0f} % of positives rank first, "
+            f"among stored ones {means['stored']:.0f} %")
+
+
+PRETEXT = Plot(
+    caption="How often the positive of a query ranks first among the keys of the dictionary, by category: the "
+    "categories in which this succeeds most and least often (filled markers). Beside it the same among the keys of the "
+    "dictionary's items encoded again, which a query cannot tell from its positive by their age. Source: Fig. 6.",
+    x="category", hue="keys", panel="query", prepare=ranked_first, down=True, height=0.19, finding=_renewal,
+    looks={"stored": Look("keys of the dictionary", style.BLUE, "o"),
+           "renewed": Look("keys encoded again", style.GREY, "s")},
+    ylabel="positive ranks first (% of queries)",
+)
 
 
 def extremes(table: DataFrame) -> DataFrame:
@@ -416,7 +304,7 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     """A row for each sampler: a query, and three negatives that are selected for it, with the norms of their gradients.
 
     Args:
-        table: of `logs.selected_negatives`, of one seed.
+        table: of `measured.selected_negatives`, of one seed.
         pictures: by item, (H, W, 3) uint8, of all in `shown` and their nearest.
         modality: of the negatives; queries are of the other one. Sounds are shown by the picture of their clip.
 
@@ -425,11 +313,9 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     query, = SEEN.keys() - {modality}
     seed, rows = style.only(table, "seed"), shown(table[table["modality"] == modality])
     looks = style.looks_of(rows["sampler"], SAMPLERS)
-    samplers = [name for name, _ in style.lines_of(rows, "sampler", looks)]
-    title = (f"{style.origin(table, f'seed {seed}')}\n"
-             f"queries of {SEEN[query]}, negatives of {SEEN[modality]} with norms of gradients")
+    samplers = style.in_order(rows["sampler"], SAMPLERS)
     shape = len(samplers), 1 + TILES
-    figure, stack = style.panels(title, 0.5 + 1.3 * len(samplers), *shape)
+    figure, stack = style.panels("", 0.9 + 1.3 * len(samplers), *shape)
     for line, sampler in zip(np.reshape(stack, shape), samplers, strict=True):
         picks = rows[rows["sampler"] == sampler]
         line[0].set_ylabel(textwrap.fill(looks[sampler].label, 16))
@@ -439,6 +325,8 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
             _tile(axes, pictures[row.item], f"{row.gradient_norm:.3g}", row.category)
         for axes in line[1 + len(picks):]:
             axes.set_visible(False)
+    title = f"Negatives of {SEEN[modality]} for queries of {SEEN[query]}, with the norms of their gradients"
+    style.entitle(figure, title, style.heading(table, f"seed {seed}"))
     return style.settled(figure)
 
 
@@ -493,14 +381,3 @@ def bundled_negatives(log: DataFrame) -> Figure:
     items = sorted({*rows["item"], *rows["nearest"]})
     middle = synthetic.pictures(items)[:, synthetic.FRAMES // 2]
     return selected_negatives(log, dict(zip(items, middle, strict=True)))
-
-
-def of_bundled_clips(log: DataFrame) -> DataFrame:
-    """Pictures of real clips are not ours to publish: none of their rows."""
-    return log[[style.only(log, "dataset") == "synthetic"] * len(log)]
-
-
-FIGURES = {draw.__name__: Drawing(draw) for draw in (
-    cross_modal, ohem_vs_active, dictionary_size, mutual_information, transfer, category_diversity, category_curves,
-    post_hoc_diversity, pretext_accuracy,
-)} | {"selected_negatives": Drawing(bundled_negatives, of_bundled_clips)}

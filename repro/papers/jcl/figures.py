@@ -1,95 +1,82 @@
-"""JCL's figures, each drawn from one table of stored results or one log.
-
-All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
-"""
+"""JCL's pictures, of its tables and of what was measured after a training."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro.report import style
-from repro.report.redraw import Drawing
+from repro.report.plots import LINE, Plot
+from repro.report.style import Look
 
-SYMBOLS = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
+VARIED = {
+    "keys": "positive keys $M'$ ($M'$ + 3 encodings of an image)",
+    "strength": r"strength of the covariance $\lambda$",
+    "temperature": r"temperature $\tau$",
+}
+MOCO = "MoCo v2 ($M'$ = 1)"
 
 
-@style.styled()
-def positive_keys(table: DataFrame) -> Figure:
-    """Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the
-    temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of these
-    curves, so that there is nothing to compare with.
+def by_sweep(rows: DataFrame) -> DataFrame:
+    """Rows of `positive_keys` with their place `at` in the sweep that they are of; MoCo v2, of one key, as a level.
 
-    One panel per quantity of which there are several values, at least one in all. That of keys also tells the cost of
-    each point in forward passes of an encoder. Of several points at one value the first is drawn. Points are joined
-    where they are of equally many seeds. MoCo v2 is a dashed line with its standard deviation, which says of how many
-    seeds it is; it has one temperature, so the panel that varies it goes without.
-
-    Args:
-        table: one row per point: varied ("keys", "strength" or "temperature"), keys (M'), strength (lambda),
-            temperature (tau), encoder_forwards (per image: 3 + M'), ours, std (percent), n_seeds, preset, dataset.
-
-    Source: JCL, Figure M.2.
+    It has a temperature of its own, so that the sweep of temperatures goes without. Of several rows at a place the
+    first counts; a sweep of one value is left out where there are others.
     """
-    points = table.assign(at=[row.get(row["varied"]) for row in table.to_dict("records")])
-    table = table[~points.duplicated(["varied", "at", "preset", "dataset"])]
-    title = style.heading(table)
-    moco = table[(table["varied"] == "keys") & (table["keys"] == 1)]
-    sweeps = [(varied, rows) for varied in SYMBOLS if not (rows := table[table["varied"] == varied]).empty]
-    sweeps = [(varied, rows) for varied, rows in sweeps if rows[varied].nunique() > 1] or sweeps[:1]
-    figure, stack = style.panels(title, 0.9 + 1.25 * len(sweeps), len(sweeps), grid="y", sharey=True)
-    for axes, (varied, rows) in zip(stack, sweeps, strict=True):
-        rows = rows.sort_values(varied)
-        line = "-" if style.equally_many_seeds(rows) else "none"  # single seeds scatter more than means
-        style.draw_ours(axes, rows[varied], rows, style.Look("JCL, ours", style.BLUE, "o"), line)
-        for row in moco.dropna(subset="ours").itertuples() if varied != "temperature" else ():
-            seeds = f"{row.n_seeds} seed{'s' * (row.n_seeds > 1)}"
-            style.draw_level(axes, row, style.VERMILLION, "--", f"MoCo v2 ($M'$ = 1), ours, {seeds}")
-        axes.set(xlabel=_setting(varied, rows), ylabel="linear probe\naccuracy (%)")
-        if len(values := rows[varied].unique()) == 1:  # else the axis has ticks of many digits around it
-            axes.set_xticks(values)
-        if varied == "keys":
-            costs = [f"{forwards:g}" for forwards in rows["encoder_forwards"]]
-            axes.set_xticks(rows["keys"])
-            style.ticks_above(axes, rows["keys"], costs, "cost (encoder forward passes per image)")
-    figure.legend(*stack[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return style.settled(figure)
+    rows = rows.assign(at=[row[row["varied"]] for row in rows.to_dict("records")], line="JCL")
+    rows = rows.drop_duplicates(["varied", "at"])
+    several = rows.groupby("varied")["at"].transform("nunique") > 1
+    rows = rows[several | ~several.any()]
+    moco = rows[(rows["varied"] == "keys") & (rows["keys"] == 1)].assign(line=MOCO)
+    levels = [moco.assign(varied=varied) for varied in ("keys", "strength") if varied in set(rows["varied"])]
+    return pd.concat([rows, *levels], ignore_index=True)
 
 
-@style.styled()
-def sampled_keys(table: DataFrame) -> Figure:
-    """The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the logarithm tends to the
-    closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. Shaded: one standard error of
-    each mean over independent draws, cut off by the axes.
+def _sweeps(plot: Plot, data: DataFrame) -> str:
+    """The place with the highest accuracy of each sweep."""
+    best = data[data[LINE] == "JCL"].sort_values("value").groupby("panel")["x"].last()
+    symbols = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
+    places = ", ".join(f"{symbols[name]} = {best[name]:g}" for name in VARIED if name in best)
+    return f"Highest at {places}, one of them varied at a time"
 
-    Args:
-        table: of `logs.sampled_keys`: keys (M), inside, inside_std, outside, outside_std and closed_form (nats),
-            repeats; with dataset, preset, seed, positives (M'), strength and temperature of the cell whose queries and
-            keys these are.
 
-    Source: JCL supplement, Eq. M.8.
-    """
-    closed_form, repeats = style.only(table, "closed_form"), style.only(table, "repeats")
-    table = table.sort_values("keys").rename(columns={"keys": "drawn", "positives": "keys"})
-    setting = ", ".join(f"{symbol} = {style.only(table, name):g}" for name, symbol in SYMBOLS.items())
-    figure, (axes,) = style.panels(f"{style.origin(table, style.seeds_named(table))}\nJCL, {setting}", 2.8, grid="y")
-    axes.axhline(closed_form, color=style.INK, linestyle=":", label="closed form (Eq. M.8)")
-    looks = (
-        ("inside", "mean inside the logarithm", style.BLUE, "o", "-"),
-        ("outside", "mean of $M$ InfoNCE losses", style.VERMILLION, "s", "--"),
-    )
-    for name, label, colour, marker, line in looks:
-        mean, error = table[name], table[f"{name}_std"] / np.sqrt(repeats)
-        axes.plot(table["drawn"], mean, color=colour, marker=marker, linestyle=line, label=label)
-        axes.fill_between(table["drawn"], mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-    means = table[["inside", "outside", "closed_form"]].to_numpy()
-    margin = 0.3 * max(np.ptp(means), 1e-3)
-    axes.set_ylim(means.min() - margin, means.max() + margin)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set(xlabel="keys drawn, $M$", ylabel="loss (nats),\nmean and standard error")
-    style.legend_above(axes, columns=1)
-    return style.settled(figure)
+POSITIVE_KEYS = Plot(
+    caption="Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the "
+    "temperature, one of them varied at a time; with one key it is MoCo v2, a line with its standard deviation. The "
+    "supplement prints no values of these curves, so that there is nothing to compare with. Source: Figure M.2.",
+    x="at", hue="line", panel="varied", prepare=by_sweep, names=dict.fromkeys(VARIED, ""), xlabel=VARIED,
+    ylabel="linear probe\naccuracy (%)", levels=(MOCO,), finding=_sweeps,
+    looks={"JCL": Look("JCL", style.BLUE, "o"), MOCO: Look(MOCO, style.VERMILLION, "")},
+)
+INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
+
+
+def means_of_draws(rows: DataFrame) -> DataFrame:
+    """Both means with their standard errors, `std`, over independent draws."""
+    parts = []
+    for name, line in (("inside", INSIDE), ("outside", OUTSIDE)):
+        errors = rows[f"{name}_std"] / np.sqrt(rows["repeats"])
+        parts.append(rows.assign(line=line, nats=rows[name], std=errors, n_seeds=1))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _limits(plot: Plot, data: DataFrame) -> str:
+    ends = data.sort_values("x").groupby(LINE).last()
+    gaps = (ends["value"] - ends["reference"]).abs()
+    return (f"With {ends['x'].iloc[0]:,.0f} keys the mean inside the logarithm is {gaps[INSIDE]:.2g} nats from the "
+            f"closed form, the mean of losses {gaps[OUTSIDE]:.2g}")
+
+
+SAMPLED_KEYS = Plot(
+    caption="The JCL loss in closed form, and with M keys drawn from the Gaussian: the mean inside the logarithm tends "
+    "to the closed form from below, the mean of M InfoNCE losses stays at the expected InfoNCE. Shaded: one standard "
+    "error of each mean over independent draws. Source: supplement, Eq. M.8.",
+    x="keys", y="nats", hue="line", prepare=means_of_draws, reference="closed_form",
+    reference_label="closed form (Eq. M.8)", xlabel="keys drawn, $M$", ylabel="loss (nats)", logarithmic=True,
+    least_span=0, finding=_limits, height=1.8,
+    looks={INSIDE: Look(INSIDE, style.BLUE, "o"), OUTSIDE: Look(OUTSIDE, style.VERMILLION, "s")},
+)
 
 
 @style.styled()
@@ -104,7 +91,7 @@ def similarity_variance(table: DataFrame) -> Figure:
     Source: JCL supplement, Figure M.3.
     """
     d = style.only(table, "d")
-    figure, (top, bottom) = style.panels(style.origin(table, style.seeds_named(table)), 3.6, 2, grid="y")
+    figure, (top, bottom) = style.panels("", 3.9, 2, grid="y")
     _histograms(top, table, "similarity")
     _histograms(bottom, table, "variance")
     top.set_xlabel("mean cosine similarity a of an image's augmentations")
@@ -112,15 +99,10 @@ def similarity_variance(table: DataFrame) -> Figure:
     bottom.ticklabel_format(axis="x", style="sci", scilimits=(-3, 3))
     bottom.set_title(f"b = (1 $-$ a)/d, d = {d:g}: the histogram above, mirrored", loc="left")
     style.legend_above(top, columns=1)
+    medians = table.groupby("model")["similarity"].median()
+    alike = f"{medians.idxmax()} has the views of an image more alike: median {medians.max():.2f}"
+    style.entitle(figure, f"{alike} against {medians.min():.2f}", style.heading(table))
     return style.settled(figure)
-
-
-def _setting(varied: str, rows: DataFrame) -> str:
-    """What a panel varies, and the values of what it does not."""
-    names = {"keys": "positive keys", "strength": "strength of the covariance", "temperature": "temperature"}
-    fixed = [name for name in SYMBOLS if name != varied and rows[name].nunique() == 1]
-    values = ", ".join(f"{SYMBOLS[name]} = {rows[name].iloc[0]:g}" for name in fixed)
-    return f"{names[varied]} {SYMBOLS[varied]}" + (f" ({values})" if values else "")
 
 
 def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
@@ -141,10 +123,3 @@ def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
         axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
     axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
     axes.set_ylabel("images (%)")
-
-
-FIGURES = {
-    "positive_keys": Drawing(positive_keys),
-    "similarity_variance_images": Drawing(similarity_variance),
-    "sampled_keys": Drawing(sampled_keys),
-}

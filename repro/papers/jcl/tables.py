@@ -6,7 +6,7 @@ from pandas import DataFrame
 
 from repro import image
 from repro.image.study import IMAGES
-from repro.papers.jcl import logs
+from repro.papers.jcl import figures, measured
 from repro.table import Table, by_preset
 
 BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (supplement, Fig. M.2)
@@ -64,7 +64,8 @@ TABLES = {
         columns=("varied", "method", *BASE, "encoder_forwards"),
         measures=MEASURES,
         arrange=with_sweeps,
-        after=logs.sampled_keys,
+        plot=figures.POSITIVE_KEYS,
+        after=measured.sampled_keys,
     ),
     "similarity_variance": Table(
         name="similarity_variance",
@@ -75,6 +76,6 @@ TABLES = {
         datasets=DATASETS,
         columns=("method", "keys"),
         measures=MEASURES,
-        after=logs.similarities,
+        after=measured.similarities,
     ),
 }

@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.papers.sce.tables import printed_grid
+from repro.papers.sce.published import printed_grid
 from repro.report import statistics
 from repro.report.claims import Claim, Judged, Results, Rule, above, exact, runs_of
 from repro.report.printed import PAPERS, printed

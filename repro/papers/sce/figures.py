@@ -1,9 +1,7 @@
-"""SCE's figures, each drawn from one table of stored results or one log.
-
-All of them raise ValueError if these are empty, or mix presets, data sets, or what else a figure shows one of.
-"""
+"""SCE's pictures, of its tables and of the terms of its objective along a training."""
 
 import numpy as np
+import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -12,37 +10,59 @@ from matplotlib.patches import Patch, Rectangle
 from pandas import DataFrame, Series
 from torch import Tensor
 
-from repro.papers.sce.tables import printed_grid
+from repro.papers.sce.published import printed_grid
 from repro.report import style
-from repro.report.redraw import Drawing
+from repro.report.plots import Plot
+from repro.report.style import Look
 
-METHOD_NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanilla": "vanilla keys"}
+NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanilla": "vanilla\nkeys"}
+LEVELS = {"random": "random initialisation", "supervised": "supervised"}
 HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
 BEST = {"edgecolor": style.INK, "linewidth": 1.2}
 EQUAL = {"edgecolor": style.VERMILLION, "linewidth": 1.2, "linestyle": "--"}
 
 
-@style.styled()
-def image_methods(table: DataFrame) -> Figure:
-    """Linear-probe accuracy of four self-supervised methods in one setting, between random initialisation and
-    supervised training.
+def by_kind(rows: DataFrame) -> DataFrame:
+    """Rows of `image_methods` with `kind`: what is between random initialisation and supervised training, or these."""
+    return rows.assign(kind=rows["method"].map(LEVELS).fillna("self-supervised"))
 
-    Args:
-        table: one row per method: method, ours, std (percent), n_seeds, preset, dataset.
-    """
-    title = style.heading(table)
-    lines = {"random": ("random initialisation", style.GREY, "--"), "supervised": ("supervised", style.GREEN, "-")}
-    methods = table[~table["method"].isin(lines)]
-    figure, (axes,) = style.panels(title, 2.2, grid="y")
-    style.draw_ours(axes, np.arange(len(methods)), methods, style.Look("self-supervised, ours", style.BLUE, "o"))
-    for row in table[table["method"].isin(lines)].dropna(subset="ours").itertuples():
-        label, colour, line = lines[row.method]
-        style.draw_level(axes, row, colour, line, label)
-    names = [METHOD_NAMES.get(method, method) for method in methods["method"]]
-    axes.set(xticks=np.arange(len(methods)), xticklabels=names, xlim=(-0.5, max(len(methods), 1) - 0.5))
-    axes.set_ylabel("linear probe\naccuracy (%)")
-    figure.legend(loc="outside lower center", ncols=2)
-    return style.settled(figure)
+
+IMAGE_METHODS = Plot(
+    caption="Linear-probe accuracy of self-supervised methods in one setting, between random initialisation and "
+    "supervised training.",
+    x="method", hue="kind", names=NAMES, prepare=by_kind, levels=tuple(LEVELS.values()), joined=False, height=1.6,
+    ylabel="linear probe\naccuracy (%)",
+    looks={"self-supervised": Look("self-supervised", style.BLUE, "o"),
+           "random initialisation": Look("random initialisation", style.GREY, ""),
+           "supervised": Look("supervised", style.GREEN, "")},
+)
+TERMS, REST = "terms of the objective", "loss minus weighted sum"
+
+
+def terms(rows: DataFrame) -> DataFrame:
+    """The terms along training and, in a panel of its own, what their weighted sum leaves of the loss."""
+    names = ["InfoNCE", "ReSSL", "Ceil", "loss"]
+    known = ["epoch", "seed", "dataset", "preset"]
+    long = rows.melt(known, names, var_name="term", value_name="nats").assign(panel=TERMS)
+    total = rows["weight"] * rows["InfoNCE"] + (1 - rows["weight"]) * (rows["ReSSL"] + rows["Ceil"])
+    rest = rows[known].assign(term="rest", nats=rows["loss"] - total, panel=REST)
+    return pd.concat([long, rest], ignore_index=True)
+
+
+def _recomposed(plot: Plot, data: DataFrame) -> str:
+    rest = data.loc[data["panel"] == REST, "value"].abs().max()
+    return rf"The loss is $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), but for {rest:.0g} nats at most"
+
+
+OBJECTIVE_PARTS = Plot(
+    caption="The terms of the SCE objective during training, and what their weighted sum leaves of the loss: "
+    "lambda InfoNCE + (1 - lambda) (ReSSL + Ceil). Source: supplement, the proof of the decomposition.",
+    x="epoch", y="nats", hue="term", panel="panel", prepare=terms, xlabel="epoch",
+    ylabel="mean over the\nepoch (nats)", least_span=0, finding=_recomposed,
+    looks={"InfoNCE": Look("InfoNCE", style.BLUE, "o"), "ReSSL": Look("ReSSL", style.VERMILLION, "s"),
+           "Ceil": Look("Ceil", style.GREEN, "^"), "loss": Look("loss", style.INK, "D"),
+           "rest": Look("loss minus weighted sum", style.PURPLE, "v")},
+)
 
 
 @style.styled()
@@ -83,7 +103,6 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     Source: SCE supplement, Table 2.
     """
-    title = f"{style.heading(table)}\nlinear probe accuracy (%)"
     table = table.assign(published=style.comparable(table))
     sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
     together = style.only(table, "preset") == "paper"
@@ -97,7 +116,7 @@ def temperature_grid(table: DataFrame) -> Figure:
     maps = [drawn for drawn in maps if not drawn[1].empty]
     heights = [rows["temperature"].nunique() for _, rows, *_ in maps]
     height = 0.85 + 0.2 * len(maps) + 0.3 * sum(heights)
-    figure, stack = style.panels(title, height, len(maps), sharex=True, height_ratios=heights)
+    figure, stack = style.panels("", height, len(maps), sharex=True, height_ratios=heights)
     key_temperatures = np.unique(table["key_temperature"])
     for axes, (name, rows, column, scale) in zip(stack, maps, strict=True):
         axes.set_title(name, loc="left")
@@ -112,6 +131,11 @@ def temperature_grid(table: DataFrame) -> Figure:
         Patch(facecolor="white", edgecolor=style.GREY, linewidth=0, hatch="//////", label="no value"),
     ]
     style.legend_below(figure, marks, 3)
+    best = sce.loc[sce["ours"].idxmax()]
+    scatter = "" if np.isnan(best["std"]) else f" {style.PLUS_MINUS} {best['std']:.1f}"
+    finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures "
+    finding += f"{best['temperature']:g} of the query and {best['key_temperature']:g} of the target"
+    style.entitle(figure, finding, style.heading(table))
     return style.settled(figure)
 
 
@@ -144,39 +168,3 @@ def _heat_map(
         for equal in np.flatnonzero(np.isclose(key_temperatures, temperature) & accuracies.notna()):
             # inside the other frame, which the cell may have too
             axes.add_patch(Rectangle((equal + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))
-
-
-@style.styled()
-def objective_parts(log: DataFrame) -> Figure:
-    """The terms of the SCE objective during training, and their weighted sum beside the loss.
-
-        L = lambda InfoNCE + (1 - lambda) (ReSSL + Ceil)
-
-    Args:
-        log: one row per epoch of one run: epoch, InfoNCE, ReSSL, Ceil, loss (nats), weight (lambda, 0 to 1), seed,
-            dataset and preset.
-
-    Source: SCE supplement, the proof of the decomposition.
-    """
-    weight, seed = style.only(log, "weight"), f"seed {style.only(log, 'seed')}"
-    log = log.sort_values("epoch")
-    recomposed = weight * log["InfoNCE"] + (1 - weight) * (log["ReSSL"] + log["Ceil"])
-    difference = (recomposed - log["loss"]).abs().max()
-    title = f"{style.origin(log, seed)}\n"
-    title += rf"loss = $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), $\lambda$ = {weight:g}"
-    title += f"\nloss and weighted sum differ by at most {difference:.1g} nats"
-    figure, (axes,) = style.panels(title, 2.8, grid="y")
-    mark = "" if len(log) > 1 else "_"  # a line through one epoch would not be seen
-    looks = {"InfoNCE": (style.BLUE, "--"), "ReSSL": (style.VERMILLION, "-."), "Ceil": (style.GREEN, ":")}
-    for term, (colour, line) in looks.items():
-        axes.plot(log["epoch"], log[term], color=colour, linestyle=line, marker=mark, label=term)
-    axes.plot(log["epoch"], log["loss"], color=style.INK, marker=mark, label="loss")
-    axes.plot(log["epoch"], recomposed, color=style.PURPLE, label="weighted sum", marker="o", markerfacecolor="white",
-              linestyle="none", markevery=1 + len(log) // 20)
-    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-    axes.set(xlabel="epoch", ylabel="mean over the epoch (nats)")
-    style.legend_above(axes, columns=3)
-    return style.settled(figure)
-
-
-FIGURES = {draw.__name__: Drawing(draw) for draw in (image_methods, temperature_grid, objective_parts)}

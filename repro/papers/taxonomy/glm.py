@@ -24,9 +24,9 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from repro.data import manifest
 from repro.experiments import cells_by_table
 from repro.papers.taxonomy.tables import with_terms
-from repro.recipe import choose
-from repro.report.logs import stored
+from repro.recipe import choose, parse_numbers
 from repro.report.printed import printed
+from repro.run.export import everything
 from repro.skeleton.recipe import METHODS
 from repro.skeleton.terms import PRINTED
 
@@ -253,9 +253,20 @@ def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int
     """Our cells of the taxonomy's table in its usual setting, from figures/cells.csv and REPRO_RUNS; see `usual_cells`.
 
     Args:
-        dataset, preset, seeds: as for `repro.report.logs.stored`, errors too.
+        dataset: a name in `repro data list`; a part or copy of a data set counts as it.
+        preset: "paper", "quick", "smoke", or "auto": all but smoke runs.
+        seeds: "all", or a comma list of whole numbers.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    cells = stored(manifest.plain(dataset), preset=preset, seeds=seeds)
+    choose("dataset", manifest.plain(dataset), manifest.names())
+    choose("preset", preset, ("auto", "paper", "quick", "smoke"))
+    numbers = None if seeds == "all" else parse_numbers("seeds", seeds)
+    cells = everything()
+    cells = cells[cells["dataset"].map(manifest.plain) == manifest.plain(dataset)]
+    cells = cells[cells["preset"] == preset] if preset != "auto" else cells[cells["preset"] != "smoke"]
+    cells = cells if numbers is None else cells[cells["seed"].isin(numbers)]
     return usual_cells(cells_by_table(cells)["taxonomy"], dataset)
 
 

@@ -7,7 +7,6 @@ squared differences.
 
 import functools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +15,8 @@ from pandas import DataFrame, Series
 from scipy.stats import rankdata
 
 from repro.papers.taxonomy import glm
-from repro.papers.taxonomy.logs import LOGS
 from repro.recipe import entry_name
 from repro.report import statistics
-from repro.report.logs import read
-from repro.report.logs import write as write_table
 from repro.skeleton.study import SKELETONS
 
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
@@ -48,7 +44,7 @@ def readings(log: DataFrame) -> dict[str, DataFrame]:
     An objective is missing where it has not been run so. A stopping epoch counts if every run was probed at it.
 
     Args:
-        log: of `logs.along_training`.
+        log: of the frame "probes" with entries.
     """
     probes = _probes(log)
     if probes.empty:
@@ -171,7 +167,7 @@ class Exchange(NamedTuple):
 
 
 def exchanged(log: DataFrame) -> Exchange | None:
-    """`Exchange`, by the runs of `logs.along_training`; None if one of the three objectives has none.
+    """`Exchange`, by the runs of the frame "probes" with entries; None if one of the three objectives has none.
 
     Refuted if AE+CD reaches 75; supported if from epoch 20 on no probe gives that, or AE+AD+CD at most 65, and at one
     common epoch CD, AE+CD and AE+AD+CD are within two deviations of their own seeds of the exchanged numbers.
@@ -191,12 +187,3 @@ def exchanged(log: DataFrame) -> Exchange | None:
         verdict = "supported"
     epoch = away.idxmin() if away.notna().any() else np.nan
     return Exchange(verdict, float(highest), float(lowest), float(epoch), float(away.min()))
-
-
-def write(cells: Mapping[str, DataFrame], source: Path, folder: Path) -> list[Path]:
-    """Write `printed_column_ucla.csv`, if there is its log in the folder `source`; returns the files written."""
-    log, path = source / "along_training_ucla.csv", folder / "printed_column_ucla.csv"
-    table = compared(read(log, LOGS["along_training"])) if log.exists() else DataFrame()
-    if table.empty:
-        return []
-    return [write_table(table.round(4), path)]

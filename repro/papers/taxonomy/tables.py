@@ -5,6 +5,7 @@ from typing import Any
 
 from pandas import DataFrame
 
+from repro.papers.taxonomy import figures
 from repro.report.printed import printed
 from repro.skeleton.recipe import METHODS, OBJECTIVES
 from repro.skeleton.study import SKELETONS
@@ -62,6 +63,7 @@ TABLES = {
         printed_by=("layers", "units"),
         measures=MEASURES,
         arrange=with_terms,
+        plot=figures.taxonomy,
     ),
     "encoder_collapse": Table(
         name="encoder_collapse",
@@ -73,5 +75,6 @@ TABLES = {
         columns=("layers", "objectives"),
         printed=printed_by_depth,
         measures=(*MEASURES[:-1], "linear_best"),  # AE trains no decoder; the best of the probe is what is released
+        plot=figures.ENCODER_COLLAPSE,
     ),
 }

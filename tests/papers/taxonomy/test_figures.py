@@ -8,19 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from drawn import lines
 from made_up_cells import placed, skeleton
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 from scipy.stats import spearmanr
 
-from drawn import assert_legible, lines
-from repro.papers.taxonomy import figures, glm
-from repro.recipe import in_words
+from repro.papers.taxonomy import figures, glm, pictures
 from repro.report import style
-from repro.report.printed import printed
 from repro.report.style import seeds_in_words, spread_in_words
-from repro.skeleton.recipe import SUBSETS
+from repro.run import frames
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
@@ -36,53 +34,9 @@ def taxonomy_table(dataset="ucla") -> DataFrame:
     return rows.sample(frac=1, random_state=0)
 
 
-def depth_table(dataset="ucla") -> DataFrame:
-    rows = DataFrame(list(itertools.product(range(1, 6), ("random", "AE"))), columns=["layers", "objectives"])
-    random, layers = rows["objectives"] == "random", rows["layers"]
-    return rows.assign(
-        ours=np.where(random, 50 + layers, 50 - 4 * layers), published=np.where(random, 52 + layers, 51 - 4 * layers),
-        std=1.0, n_seeds=3, difference=-2.0, linear_standardised=60 + layers,
-        embedding_spread=np.where(random, 0.5, 0.1**layers), preset="paper", dataset=dataset)
-
-
-def variants_table(dataset="ucla") -> DataFrame:
-    rows = taxonomy_table(dataset=dataset).iloc[[3, 5, 9, 9]]
-    departures = [{"td_queue": "frozen_noise"}, {"select": "best_on_test"}, {"learning_rate": 0.05},
-                  {"ad_input": "augmented"}]
-    return rows.assign(departures=departures, usual=[70.0, 60.0, NAN, 50.0], preset=["paper", "quick"] * 2)
-
-
-def contrast_log(names=(("CE+CD", "live"), ("CD", "live"), ("CD", "frozen_noise")), dataset="ucla") -> DataFrame:
-    runs = [DataFrame({"epoch": range(1, 4), "CD": number + np.arange(3.0)}).assign(objectives=name, td_queue=queue)
-            for number, (name, queue) in enumerate(names)]
-    return pd.concat(runs).assign(sequence_dictionary=640, seed=0, dataset=dataset, preset="paper")
-
-
 def sequence(length=12) -> torch.Tensor:
     pelvis, neck, left, right = [0, 0, 0], [0, 0, 1], [0.4, 0.2, 0.6], [-0.4, 0.2, 0.6]
     return torch.tensor([pelvis, neck, left, right]).repeat(length, 1, 1) + torch.arange(length).reshape(-1, 1, 1) / 10
-
-
-FIGURES = {
-    "taxonomy": lambda: figures.taxonomy(taxonomy_table()),
-    "taxonomy, embedded": lambda: figures.taxonomy(taxonomy_table(dataset="synthetic")),
-    "taxonomy, one row, not run": lambda: figures.taxonomy(taxonomy_table().iloc[:1].assign(ours=NAN, n_seeds=0)),
-    "variants": lambda: figures.taxonomy_variants(variants_table()),
-    "variants, one row, embedded": lambda: figures.taxonomy_variants(variants_table("synthetic").iloc[:1]),
-    "collapse": lambda: figures.encoder_collapse(depth_table()),
-    "collapse, one row, embedded": lambda: figures.encoder_collapse(depth_table("synthetic").iloc[:1]),
-    "collapse, spread unknown": lambda: figures.encoder_collapse(depth_table().assign(embedding_spread=NAN)),
-    "contrast, every objective": lambda: figures.sequence_contrast(
-        contrast_log([(name, queue) for name in SUBSETS if "CD" in name for queue in ("live", "frozen_noise")])),
-    "contrast, one run, embedded": lambda: figures.sequence_contrast(contrast_log([("CD", "live")], "synthetic")),
-    "poses": lambda: figures.pose_strip({"pick up with two hands": sequence(), "throw": sequence(3)}, BONES),
-    "poses, many": lambda: figures.pose_strip({f"{number} walk around": sequence() for number in range(9)}, BONES),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_text_overlaps_or_leaves_the_figure(name):
-    assert_legible(FIGURES[name]())
 
 
 def test_taxonomy_plots_the_table_random_first_then_sorted_what_was_not_run_last():
@@ -101,55 +55,14 @@ def test_taxonomy_plots_the_table_random_first_then_sorted_what_was_not_run_last
     assert [label.get_text() for label in figure.axes[-1].get_yticklabels()] == OBJECTIVES
 
 
-def test_error_bars_are_one_standard_deviation_with_ends_outside_the_markers_where_there_are_several_seeds():
+def test_differences_from_print_have_a_panel_where_they_may_be_compared():
     table = taxonomy_table()
-    table.loc[table.index[3:], ["std", "n_seeds"]] = [NAN, 1]
-    axes = figures.taxonomy(table).axes[0]
-    expected = np.sort([*(table["ours"][:3] - 1.5), *(table["ours"][:3] + 1.5)])
-    bars = [segment for group in axes.collections for segment in group.get_segments()]
-    ends = np.array([float(y) for bar in bars for _, y in bar])
-    np.testing.assert_allclose(np.sort(ends[~np.isnan(ends)]), expected)
-    caps = [line for line in axes.lines if line.get_marker() == "_"]
-    found = np.concatenate([np.asarray(line.get_ydata(), float) for line in caps])
-    np.testing.assert_allclose(np.sort(found[~np.isnan(found)]), expected)
-    assert all(line.get_markersize() > 4 for line in caps)
-
-
-def test_variants_plot_the_table_by_objective():
-    table = variants_table()
-    figure = figures.taxonomy_variants(table)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["paper recipe", "quick recipe"]
-    table = table.assign(departures=table["departures"].map(in_words)).sort_values(["objectives", "departures"])
-    for axes, (_, rows) in zip(figure.axes, table.groupby("preset"), strict=True):
-        values = {line.get_label(): np.asarray(line.get_xdata(), float) for line in axes.lines}
-        for label, column in (("changed", "ours"), ("recipe", "usual"), ("printed", "published")):
-            np.testing.assert_array_equal(values.get(label, np.full(len(rows), NAN)), rows[column])
-        names = [label.get_text() for label in axes.get_yticklabels()]
-        assert names == [f"{row.objectives}\n{row.departures}" for row in rows.itertuples()]
-
-
-@pytest.mark.parametrize(("dataset", "presets", "warning"), [
-    ("ucla", ["paper"], []),
-    ("ucla", ["paper", "quick"], ["only the paper recipe is a reproduction"]),
-    ("ucla", ["quick"], ["quick recipe: not a reproduction"]),
-    ("ntu (subset)", ["paper", "quick"], ["not the official data: not a reproduction"]),
-    ("synthetic", ["paper"], ["bundled data: not comparable with the printed numbers"]),
-])
-def test_variants_say_what_may_not_be_concluded(dataset, presets, warning):
-    table = variants_table(dataset).assign(preset=presets * (4 // len(presets)))
-    assert figures.taxonomy_variants(table).get_suptitle().split("\n")[1:] == warning
-
-
-def test_printed_values_need_comparable_data_and_stand_apart_on_others():
-    assert "printed" not in lines(figures.taxonomy(taxonomy_table().assign(published=NAN)), 0)
-    embedded = figures.encoder_collapse(depth_table("synthetic").assign(linear_standardised=NAN))
-    assert set(lines(embedded, 0)) == {"random, ours", "AE, ours"}
-    table, numbers = taxonomy_table(dataset="synthetic"), printed("taxonomy").set_index(OBJECTIVES)["UCLA"]
-    figure = figures.taxonomy(table)
-    assert "printed" not in lines(figure, 0)
-    order = table.set_index("ours").loc[lines(figure, 0)["ours"], OBJECTIVES]
-    expected = [numbers.get(tuple(row), NAN) for row in order.to_numpy()]
-    np.testing.assert_array_equal(lines(figure, 1)["printed, NW-UCLA"], expected)
+    table["published"] = table["ours"] + np.arange(16)
+    differences = figures.taxonomy(table).axes[1].lines[-1].get_ydata()
+    np.testing.assert_allclose(np.sort(differences), -np.arange(15.0, -1, -1))
+    for alone in (table.assign(published=NAN), table.assign(dataset="synthetic")):
+        figure = figures.taxonomy(alone)
+        assert len(figure.axes) == 2 and "printed" not in lines(figure, 0)
 
 
 @pytest.mark.parametrize(("counts", "words", "caption"), [
@@ -162,44 +75,6 @@ def test_seeds_in_words(counts, words, caption):
     table = pd.DataFrame({"ours": [1.0, 2.0, 3.0, 4.0, NAN], "n_seeds": [*counts, 0]})
     assert seeds_in_words(table) == words
     assert caption in spread_in_words(table) if caption else spread_in_words(table) == ""
-
-
-def test_encoder_collapse_plots_the_table():
-    figure = figures.encoder_collapse(depth_table().sample(frac=1, random_state=1))
-    found = lines(figure, 0)
-    np.testing.assert_array_equal(found["random, ours"], [51, 52, 53, 54, 55])
-    np.testing.assert_array_equal(found["AE, printed"], [47, 43, 39, 35, 31])
-    np.testing.assert_array_equal(found["random, standardised"], [61, 62, 63, 64, 65])
-    np.testing.assert_array_equal(figure.axes[1].lines[1].get_ydata(), 0.1 ** np.arange(1, 6))
-    assert figure.axes[1].get_yscale() == "log"
-    for spread in (0.4, np.where(depth_table()["objectives"] == "AE", 0.0, 0.5)):  # varies little, or vanishes
-        axes = figures.encoder_collapse(depth_table().assign(embedding_spread=spread)).axes[1]
-        assert axes.get_yscale() == "linear" and axes.get_ylim()[0] == 0
-
-
-def test_no_point_at_a_depth_covers_another():
-    axes = figures.encoder_collapse(depth_table().assign(ours=50.0, published=50.0)).axes[0]
-    points = [line for line in axes.lines if line.get_label().endswith((", ours", ", printed"))]
-    across = np.sort([axes.transData.transform((line.get_xdata()[0], 50.0))[0] for line in points])
-    widest = max(line.get_markersize() for line in points) * axes.figure.dpi / 72
-    assert len(across) == 4 and (np.diff(across) > widest).all()
-
-
-def test_the_contrast_is_plotted_by_objective_the_frozen_dictionary_dashed():
-    figure = figures.sequence_contrast(contrast_log().sample(frac=1, random_state=0))
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["CD", "CE+CD"]
-    alone, pair = lines(figure, 0), lines(figure, 1)
-    np.testing.assert_array_equal(alone["refreshed"], [1, 2, 3])
-    np.testing.assert_array_equal(alone["never refreshed"], [2, 3, 4])
-    np.testing.assert_array_equal(pair["refreshed"], [0, 1, 2])
-    assert len(pair["never refreshed"]) == 0
-    np.testing.assert_allclose(alone["chance, ln 641"], math.log(641))
-    styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].lines}
-    assert (styles["refreshed"], styles["never refreshed"]) == ("-", "--")
-    assert figure.get_suptitle() == "ucla, paper recipe, one run each, seed 0"
-    log = contrast_log().assign(sequence_dictionary=[640] * 3 + [128] * 6)
-    with pytest.raises(ValueError, match=r"one sequence_dictionary; this table has \[128, 640\]"):
-        figures.sequence_contrast(log)
 
 
 def test_poses_stand_upright_in_time_order_at_one_scale():
@@ -221,7 +96,7 @@ def curve():
 
 
 def test_the_curve_marks_the_printed_statistic_and_its_model_and_fills_what_is_significant(curve):
-    figure = figures.specifications(curve)
+    figure = pictures.specifications(curve)
     top, rows, columns = figure.axes
     assert any(set(line.get_ydata()) == {2.394} for line in top.lines)
     assert [len(axes.get_yticks()) for axes in (rows, columns)] == [11, 5]
@@ -245,24 +120,13 @@ def cells(dataset="ucla", preset="paper", count=1):
 @pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
 def test_effects_of_bundled_data_stand_apart(dataset, preset, panels):
     table = glm.forest(glm.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
-    figure = figures.effects(table)
+    figure = pictures.effects(table)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert len(titles) == panels and ("not comparable" in figure.get_suptitle()) == (dataset == "synthetic")
+    assert len(titles) == panels and any("not comparable" in text.get_text() for text in figure.texts) == (
+        dataset == "synthetic")
     assert {("Ours" in title and "Printed" in title) for title in titles} == {dataset == "ucla"}
     estimates = np.concatenate([line.get_xdata() for axes in figure.axes for line in axes.lines[1:]])
     np.testing.assert_allclose(np.sort(estimates), np.sort(table["estimate"]))
-
-
-def test_files_of_models_name_their_cells_and_departing_cells_are_passed_over(tmp_path):
-    rows = placed(*cells(), *cells("synthetic", "quick"), skeleton("CE", dataset="ntu", layers=3))
-    written = figures.redraw_forests(rows, tmp_path, tmp_path)
-    stems = ("glm_forest_ucla", "glm_forest_synthetic")
-    assert {path.name for path in written} == {
-        f"{stem}.{ending}" for stem, ending in itertools.product(stems, ("csv", "svg", "png"))}
-    source = json.loads(Image.open(tmp_path / "glm_forest_ucla.png").text["Source"])
-    keys = rows["taxonomy"].loc[rows["taxonomy"]["dataset"] == "ucla", "key"]
-    assert set(source["cells"]) == set(keys) and (source["preset"], source["printed"]) == ("paper", "taxonomy.csv")
-    assert figures.redraw_forests(placed(), tmp_path, tmp_path) == []
 
 
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
@@ -271,7 +135,8 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
     for factor in (1 - 1e-14, 1, 1 + 1e-14):
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
         monkeypatch.setattr(glm, "specification_curve", lambda fitted=fitted: fitted)
-        files.append([path.read_bytes() for path in figures.redraw_specifications({}, tmp_path, tmp_path)])
+        rows = pictures.PICTURES["glm_specifications"].rows(DataFrame())
+        files.append(frames.write(rows, tmp_path / "glm_specifications.csv").read_bytes())
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
     for name in written.select_dtypes("float"):
@@ -291,16 +156,16 @@ def compared(ours, published, std=1.0, n_seeds=3):
 def test_agreement_in_order_is_scipys_correlation_without_random_and_what_is_missing(ours, published):
     known = [pair for pair in list(zip(ours, published, strict=True))[1:] if not np.isnan(pair).any()]
     expected = spearmanr(*zip(*known, strict=True)).statistic
-    assert f"column is {expected:.2f} ({len(known)} objectives)" in figures.agreement(compared(ours, published))
+    assert f"column is {expected:.2f} ({len(known)} objectives)" in pictures.agreement(compared(ours, published))
 
 
 def test_the_deviation_is_that_of_the_residuals_of_trained_objectives():
     """Of three seeds and of two: sqrt((2 x 1 + 1 x 4) / 3); random initialisation and single seeds do not count."""
     rows = compared([50.0, 50, 60, 70, 80], [50.0, 50, 61, 71, 81], [3.0, NAN, 1.0, 2.0, NAN], [9, 1, 3, 2, 1])
-    text = figures.agreement(rows)
+    text = pictures.agreement(rows)
     assert "is 1.4 points (3 degrees of freedom; AE by their own seeds)." in text
-    assert "is 1.4 points (3 degrees of freedom)." in figures.agreement(rows.query("objectives != 'AE'"))
-    single = figures.agreement(compared([50.0, 60, 70], [1.0, 2, 3], std=NAN, n_seeds=1))
+    assert "is 1.4 points (3 degrees of freedom)." in pictures.agreement(rows.query("objectives != 'AE'"))
+    single = pictures.agreement(compared([50.0, 60, 70], [1.0, 2, 3], std=NAN, n_seeds=1))
     assert single.endswith("One seed says nothing about how far numbers scatter.")
 
 
@@ -311,22 +176,22 @@ def test_a_mean_of_more_seeds_is_judged_more_strictly(seeds):
         ours = 50 + 4 * math.sqrt(1 + 1 / seeds) + beyond
         deviations = [9.0, 30.0, 2.0, 2.0 if seeds > 1 else NAN]
         rows = compared([1.0, 60, 60, ours], [1.0, 60, 60, 50], deviations, [3, 3, 3, seeds])
-        assert f"run: {count} of 3 objectives" in figures.agreement(rows)
+        assert f"run: {count} of 3 objectives" in pictures.agreement(rows)
 
 
 @pytest.mark.parametrize(("deviation", "count"), [(4.9, 1), (5.1, 0)])
 def test_objectives_whose_seeds_fall_apart_are_judged_by_their_own(deviation, count):
     """AE of four seeds 11.18 from the print: two deviations of 5 times sqrt(1 + 1/4); those of CE are 0.1."""
     rows = compared([1.0, 60 + 10 * math.sqrt(1.25), 50], [1.0, 60, 50], [9.0, deviation, 0.1], [3, 4, 3])
-    assert f"run: {count} of 2 objectives" in figures.agreement(rows)
+    assert f"run: {count} of 2 objectives" in pictures.agreement(rows)
 
 
 def test_agreement_in_words():
-    assert "no printed number" in figures.agreement(compared([50.0, 60], [NAN, NAN]))
-    text = figures.agreement(compared([90.0, 50.1, 50, 50, 51], [50.0, 52.4, 52.32, 41, 50]))
+    assert "no printed number" in pictures.agreement(compared([50.0, 60], [NAN, NAN]))
+    text = pictures.agreement(compared([90.0, 50.1, 50, 50, 51], [50.0, 52.4, 52.32, 41, 50]))
     assert text.startswith("Paper recipe: ") and text.endswith("run: 2 of 4 objectives, AD (+9.0), CE (-2.3).")
-    away = compared([50.0, 60, 70], [50.0, 61, 80]).assign(departures="head=mlp", preset="quick")
-    assert figures.agreement(away).startswith("Quick recipe, head=mlp: ")
+    away = compared([50.0, 60, 70], [50.0, 61, 80]).assign(departures=[{"head": "mlp"}] * 3, preset="quick")
+    assert pictures.agreement(away).startswith("Quick recipe, head mlp: ")
 
 
 def test_last_bits_of_a_layout_leave_no_trace():

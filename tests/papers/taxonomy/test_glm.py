@@ -242,7 +242,7 @@ def test_the_forest_has_ours_beside_the_printed_ones():
 def stored_cells(monkeypatch):
     """Made-up cells in the place of what is stored."""
     rows = [*cells(), *cells(seed=1, preset="quick")]
-    monkeypatch.setattr("repro.report.logs.everything", lambda: frame(*rows))
+    monkeypatch.setattr("repro.papers.taxonomy.glm.everything", lambda: frame(*rows))
     monkeypatch.setattr(glm, "cells_by_table", by_table)
 
 

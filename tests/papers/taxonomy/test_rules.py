@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import spearmanr
 
 from repro.papers.taxonomy import rules
-from repro.report.logs import NAMED
 from repro.report.printed import printed
 
 TABLE = printed("taxonomy")
@@ -18,7 +17,6 @@ EPOCHS = (10, 20, 30)
 def log_of(curves, **origin):
     """A log of curves by entry and seed: (linear, linear_best, knn1) at each of the epochs."""
     origin = {"key": "k", "dataset": "ucla", "preset": "paper", "version": 3} | origin
-    assert {*origin} | {"seed"} >= {*NAMED}
     return pd.DataFrame([
         {"epoch": epoch, "measure": measure, "value": value, "objectives": entry.split(",")[0], "entry": entry,
          "seed": seed, **origin}
@@ -125,11 +123,5 @@ def test_an_exchange_is_judged_from_epoch_20_on_and_not_without_its_runs():
     assert found.verdict == "undecided" and np.isnan([found.epoch, found.away]).all()
 
 
-def test_the_table_is_written_beside_the_log(tmp_path):
-    assert rules.write({}, tmp_path, tmp_path) == []
-    log_of(flat(PRINTED)).to_csv(tmp_path / "along_training_ucla.csv", index=False)
-    path, = rules.write({}, tmp_path, tmp_path)
-    first = path.read_bytes()
-    assert path.name == "printed_column_ucla.csv" and rules.write({}, tmp_path, tmp_path) == [path]
-    assert path.read_bytes() == first
-    assert len(pd.read_csv(path)) == 2 * (len(EPOCHS) + 3)
+def test_every_rule_has_two_rows_as_printed_and_exchanged():
+    assert len(rules.compared(log_of(flat(PRINTED)))) == 2 * (len(EPOCHS) + 3)

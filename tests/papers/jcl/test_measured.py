@@ -12,7 +12,7 @@ import repro
 from repro.image.augment import normalisation, strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
-from repro.papers.jcl import logs
+from repro.papers.jcl import measured
 from repro.report.histograms import similarity_and_variance
 
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
@@ -43,10 +43,10 @@ def written_out(model, data, images, augmentations, seed, batch):
 
 @pytest.mark.parametrize(("images", "augmentations", "batch"), [(6, 4, 8), (7, 1, 3), (500, 2, 256), (3, 4, 2)])
 def test_features_of_a_batch_at_a_time_give_all_pairs_and_coordinates(monkeypatch, images, augmentations, batch):
-    monkeypatch.setattr(logs, "BATCH", batch)
+    monkeypatch.setattr(measured, "BATCH", batch)
     model = ImageModel("resnet18", False, "moco_v2", 16).eval()
     data = made_up_images.made_up(train=20, test=3, unlabeled=5)
-    parts = list(logs.features(model, RECIPE, data, images, augmentations, seed=3))
+    parts = list(measured.features(model, RECIPE, data, images, augmentations, seed=3))
     assert max(part.shape[:2].numel() for part in parts) <= max(batch, augmentations)
     assert not any(part.requires_grad for part in parts)
     found = torch.cat([torch.stack(similarity_and_variance(part), dim=1) for part in parts])
@@ -59,7 +59,8 @@ def test_features_are_in_the_precision_that_trains_here(monkeypatch, able):
     monkeypatch.setattr("repro.run.device.has_bfloat16", lambda: able)
     model = ImageModel("resnet18", False, "moco_v2", 16).eval()
     data = made_up_images.made_up(train=4, test=1)
-    asked, usual = (torch.cat(list(logs.features(model, RECIPE.replace(small=True, precision=precision), data, 4, 2)))
+    small = RECIPE.replace(small=True)
+    asked, usual = (torch.cat(list(measured.features(model, small.replace(precision=precision), data, 4, 2)))
                     for precision in ("bfloat16" if able else "float32", "auto"))
     assert torch.equal(asked, usual)
 
@@ -69,8 +70,8 @@ def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
     assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
     assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro results export`
-    monkeypatch.setattr(logs, "features", functools.partial(pytest.fail, "computed again"))
-    found = logs.similarities(repro.TABLES["similarity_variance"].cells("digits", **settings), "cpu")
+    monkeypatch.setattr(measured, "features", functools.partial(pytest.fail, "computed again"))
+    found = measured.similarities(repro.TABLES["similarity_variance"].cells("digits", **settings), "cpu")
     assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
     assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_dict("index") == {
         (model, seed): {"count": 64, "first": 12} for model in ("JCL", "MoCo v2") for seed in (0, 1)}
@@ -83,8 +84,8 @@ def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
     repro.run_table("positive_keys", "digits", device="cpu", **settings)
     path, = tmp_path.glob("cells/*/sampled_keys.csv")
     assert '"keys": 5' in (path.parent / "recipe.json").read_text()
-    monkeypatch.setattr(logs, "resumed", functools.partial(pytest.fail, "computed again"))
-    found = logs.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
+    monkeypatch.setattr(measured, "resumed", functools.partial(pytest.fail, "computed again"))
+    found = measured.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
     assert found["keys"].tolist() == [2**power for power in range(13)]
     assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
     assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()

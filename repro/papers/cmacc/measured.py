@@ -1,10 +1,9 @@
-"""What CM-ACC's figures need of finished cells beside results: categories along training, pretext accuracies, selected
-negatives; the latter two are computed once, from checkpoints, and kept in the folders of the runs.
+"""What is measured of CM-ACC's finished cells beside results: pretext accuracies, selected negatives, choices post hoc;
+they are computed once, from checkpoints, and kept in the folders of the runs.
 
 Where a cell is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from pandas import DataFrame
 from torch import Tensor
 
-from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, augment
+from repro.audiovisual import FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
@@ -24,64 +23,16 @@ from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
-from repro.papers.cmacc.tables import TABLES, with_notes
-from repro.recipe import in_words
-from repro.report.logs import Log, files, first, fullest, joined, lines_of, named, of_finished, together
 from repro.run import device as devices
 from repro.run.ahead import ahead
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
-from repro.table import Fields
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
 POST_HOC = {"random": (1.0,), "ohem": (1.0,), "feature": (1.0,), "gradient": (1.0, 0.3, 0.07)}  # with their posteriors
 REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
-UNNAMED = "as they come"  # how frequent the categories of clips are
-CURVES = ("step", "categories_video", "categories_audio")
-
-
-def category_curves(cells: list[Cell]) -> DataFrame:
-    """From how many categories the negatives came, along the training of finished cells in REPRO_RUNS.
-
-    Returns:
-        One row per cell and report: step, categories_video, categories_audio (distinct categories of the negatives
-        selected in a step, mean over the steps since the last report), frequency (how frequent the categories of
-        grids are; `UNNAMED` of clips), sampler, batch (M), expected (categories of M uniform draws), and of the cell
-        key, seed, dataset and preset; `departures` where there are any.
-
-    Source: CM-ACC, Fig. 2.
-    """
-    curves = of_finished(TABLES["category_diversity"], cells, _curves)
-    if curves.empty:
-        raise FileNotFoundError(f"{manifest.runs_root()} has no progress.jsonl of any of these {len(cells)} cells; run "
-                                "them")
-    return curves
-
-
-def _curves(store: Store, cells: DataFrame) -> DataFrame:
-    parts = []
-    for cell, path in files("progress.jsonl", store, with_notes(cells.assign(target=""))):
-        own = {name: cell[name] for name in ("sampler", "batch", "expected")}
-        frequency = cell["frequency"] if manifest.plain(cell["dataset"]) in CHARACTERS else UNNAMED
-        counts = named(lines_of(path, CURVES).assign(frequency=frequency, **own), cell)
-        away = {**_apart_from_frequency(cell["setting"]), **cell["departures"]}
-        parts.append(counts.assign(departures=in_words(away)))
-    log = together(parts)
-    return log if parts and log["departures"].any() else log.drop(columns="departures", errors="ignore")
-
-
-def _of_one_setting(cells: DataFrame) -> DataFrame:
-    """Cells that depart in nothing, of the setting with most of them, categories being equally frequent or not."""
-    cells = fullest(cells[~cells["departures"].map(bool)]).sort_values(["frequency", "batch"], kind="stable")
-    settings = cells["setting"].map(_apart_from_frequency).map(in_words)
-    return cells[settings.isin(settings.mode()[:1])]
-
-
-def _apart_from_frequency(setting: Fields) -> Fields:
-    """Figures show it, by a panel for each."""
-    return {name: value for name, value in setting.items() if name != "frequency"}
 
 
 def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
@@ -349,26 +300,3 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
         rows = candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks)), seed=seed)
         parts.append(rows[["modality", "sampler", "pick", *candidates, "seed"]])
     return pd.concat(parts, ignore_index=True)
-
-
-LOGS = {
-    "category_curves": Log(
-        "category_diversity", _of_one_setting, _curves,
-        (*CURVES, "frequency", "sampler", "batch", "expected"), texts=("frequency", "sampler", "departures"),
-    ),
-    "post_hoc_diversity": Log(
-        "mutual_information", fullest, functools.partial(joined, "post_hoc_diversity.csv"),
-        ("frequency", "batch", "sampler", "posterior", "step", "measure", "value", "version"),
-        texts=("frequency", "sampler", "measure"),
-    ),
-    "pretext_accuracy": Log(
-        "transfer", fullest, functools.partial(first, "pretext_accuracy.csv", of="entry"),
-        ("query", "category", "pairs", "accuracy", "accuracy_renewed", "method"),
-        texts=("query", "category", "method"), join=None,
-    ),
-    "selected_negatives": Log(
-        "transfer", fullest, functools.partial(first, "selected_negatives.csv"),
-        ("modality", "sampler", "pick", "item", "category", "gradient_norm", "smaller", "nearest", "nearest_category"),
-        texts=("modality", "sampler", "category", "nearest_category"), join=None,
-    ),
-}

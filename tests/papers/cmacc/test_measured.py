@@ -18,7 +18,7 @@ from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
 from repro.contrast.embeddings import Embeddings
 from repro.data import manifest
-from repro.papers.cmacc import logs
+from repro.papers.cmacc import measured
 from repro.run.device import threads
 from repro.run.fit import finish, fit
 from repro.run.store import Cell, Store
@@ -47,7 +47,7 @@ def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """Made-up clips in the place of every data set, and an empty folder for runs."""
-    monkeypatch.setattr(logs, "data_of", lambda recipe: clips())
+    monkeypatch.setattr(measured, "data_of", lambda recipe: clips())
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with threads(1):
         yield
@@ -60,7 +60,7 @@ def finished(method="cmacc", **changes) -> Cell:
     cell = Cell("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
     run = Store(manifest.runs_root()).run(cell)
     with run.claim(), tqdm(file=io.StringIO()) as bar:
-        finish(fit(Pretrainer(recipe, logs.data_of(recipe), 2, CPU), run.folder, bar))
+        finish(fit(Pretrainer(recipe, measured.data_of(recipe), 2, CPU), run.folder, bar))
         run.finish({"cost": {}})
     return cell
 
@@ -96,7 +96,7 @@ def ranks_first(learner, modality, item, renewed) -> bool:
 ])
 def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
     cell = finished(method, **changes)
-    table, learner = logs.pretext_accuracy([cell], "cpu"), logs.resumed(cell, CPU)
+    table, learner = measured.pretext_accuracy([cell], "cpu"), measured.resumed(cell, CPU)
     rows, labels = table.set_index(["query", "category"]), learner.data.categories.tolist()
     for modality in MODALITIES:
         for place, category in enumerate(CATEGORIES):
@@ -112,7 +112,7 @@ def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
 
 def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_alone():
     """Keys all alike, but those of the dictionary have faded: with them renewed, no positive stands out."""
-    learner = logs.resumed(finished(iterations=1), CPU)
+    learner = measured.resumed(finished(iterations=1), CPU)
     with torch.no_grad():
         for part in (learner.towers, learner.keys.twin):
             for modality in MODALITIES:
@@ -120,16 +120,16 @@ def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_al
                 part.heads[modality].bias.fill_(1.0)
         for dictionary in learner.dictionaries.values():
             dictionary.entries.fill_(0.5)
-    for stored, renewed in logs.first_ranked(learner, learner.members).values():
+    for stored, renewed in measured.first_ranked(learner, learner.members).values():
         assert stored.all() and not renewed.any()
 
 
 def test_it_is_computed_once_and_kept(monkeypatch):
     cell = finished(iterations=1)
-    accuracy, negatives = logs.pretext_accuracy([cell], "cpu"), logs.selected_negatives([cell], "cpu")
-    monkeypatch.setattr(logs, "resumed", functools.partial(pytest.fail, "computed again"))
-    pd.testing.assert_frame_equal(logs.pretext_accuracy([cell], "cpu"), accuracy)
-    pd.testing.assert_frame_equal(logs.selected_negatives([cell], "cpu"), negatives)
+    accuracy, negatives = measured.pretext_accuracy([cell], "cpu"), measured.selected_negatives([cell], "cpu")
+    monkeypatch.setattr(measured, "resumed", functools.partial(pytest.fail, "computed again"))
+    pd.testing.assert_frame_equal(measured.pretext_accuracy([cell], "cpu"), accuracy)
+    pd.testing.assert_frame_equal(measured.selected_negatives([cell], "cpu"), negatives)
 
 
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
@@ -150,7 +150,7 @@ def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, in
 @pytest.mark.parametrize("changes", [{}, VARIANTS["unit_length"]], ids=["any_length", "unit_length"])
 def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(changes):
     cell = finished(pool=16, dictionary=8, **changes)
-    table, learner = logs.selected_negatives([cell], "cpu"), logs.resumed(cell, CPU)
+    table, learner = measured.selected_negatives([cell], "cpu"), measured.resumed(cell, CPU)
     learner.towers.train()  # normalised over the batch
     batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
     batch = learner.members[batch].tolist()
@@ -175,12 +175,12 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(chang
 
 def test_pictures_are_frames_in_the_middle_of_clips_or_first_grids(monkeypatch):
     frames, data = clips().frames.unflatten(0, (40, 6)), grids()
-    shown = logs.pictures(paper("synthetic", "cmacc", **SMALL), np.array([7, 3, 7]))
+    shown = measured.pictures(paper("synthetic", "cmacc", **SMALL), np.array([7, 3, 7]))
     assert list(shown) == [3, 7]
     for item, picture in shown.items():  # a window of four of the six begins at the second
         np.testing.assert_array_equal(picture, frames[item, 3].numpy())
-    monkeypatch.setattr(logs, "data_of", lambda recipe: data)
-    picture, = logs.pictures(tiny("cmacc", "multidigits"), [4]).values()
+    monkeypatch.setattr(measured, "data_of", lambda recipe: data)
+    picture, = measured.pictures(tiny("cmacc", "multidigits"), [4]).values()
     assert picture.shape == (8, 16, 3) and picture.dtype == np.uint8
     expected = np.concatenate([data.drawings[drawn].numpy() for drawn in data.pairs[0, 4].tolist()], axis=1)
     for colour in range(3):
@@ -191,27 +191,27 @@ def test_cells_without_such_figures_are_refused(monkeypatch):
     smoco, xmoco, unknown = (Cell("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
                              for method in ("smoco", "xmoco", "cmacc"))
     with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
-        logs.pretext_accuracy([smoco])
+        measured.pretext_accuracy([smoco])
     with pytest.raises(ValueError, match="one should be of cmacc"):
-        logs.selected_negatives([smoco, xmoco])
+        measured.selected_negatives([smoco, xmoco])
     with pytest.raises(ValueError, match=r"is not that of a finished cell in .*; see `repro results list`"):
-        logs.pretext_accuracy([unknown], "cpu")
+        measured.pretext_accuracy([unknown], "cpu")
     bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())  # as AudioSet has none here
-    monkeypatch.setattr(logs, "data_of", lambda recipe: bare)
-    for choose in (logs.asked, logs.selecting):
+    monkeypatch.setattr(measured, "data_of", lambda recipe: bare)
+    for choose in (measured.asked, measured.selecting):
         with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
             choose([xmoco, unknown])
-    monkeypatch.setattr(logs, "data_of", lambda recipe: clips(unlabelled=40))
+    monkeypatch.setattr(measured, "data_of", lambda recipe: clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
-        logs.pretext_accuracy([finished(iterations=1)], "cpu")
+        measured.pretext_accuracy([finished(iterations=1)], "cpu")
 
 
 def test_categories_have_names():
-    assert logs.category_names(clips()) == CATEGORIES
-    names = logs.category_names(clips("synthetic (redundancy 0)"))
+    assert measured.category_names(clips()) == CATEGORIES
+    names = measured.category_names(clips("synthetic (redundancy 0)"))
     assert len(names) == 100 and names[:2] == ("dropped, steel", "dropped, brass") and names[10] == "thrown, steel"
     drawn = load_characters("multidigits", characters=2, pairs=5, test_pairs=2)
-    assert logs.category_names(drawn) == drawn.alphabets[0]
+    assert measured.category_names(drawn) == drawn.alphabets[0]
 
 
 def test_ratio_of_distances_is_that_of_a_slow_loop():
@@ -223,23 +223,23 @@ def test_ratio_of_distances_is_that_of_a_slow_loop():
                 distance = (keys[one] - keys[other]).square().sum()
                 (within if categories[one] == categories[other] else between).append(distance)
     expected = torch.stack(within).mean() / torch.stack(between).mean()
-    assert logs.within_over_between(Embeddings(keys), categories) == pytest.approx(expected.item(), rel=1e-4)
+    assert measured.within_over_between(Embeddings(keys), categories) == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
     """Keys of a category lie almost at one place: choices by distance reach all categories, uniform draws do not."""
-    monkeypatch.setattr(logs, "data_of", lambda recipe: grids(train=80))
-    monkeypatch.setattr(logs, "POOLED", 60)
-    monkeypatch.setattr(logs, "SELECTED", (5,))
-    cell, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), logs.embedded
+    monkeypatch.setattr(measured, "data_of", lambda recipe: grids(train=80))
+    monkeypatch.setattr(measured, "POOLED", 60)
+    monkeypatch.setattr(measured, "SELECTED", (5,))
+    cell, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), measured.embedded
 
     def gathered(learner, modality, index, generator=None):
         query, hidden, key = real(learner, modality, index, generator)
         places = torch.eye(key.shape[1])[learner.data.categories[index]]
         return query, hidden, places + 1e-3 * torch.randn(places.shape, generator=generator)
 
-    monkeypatch.setattr(logs, "embedded", gathered)
-    table = logs.post_hoc_diversity([cell], "cpu")
+    monkeypatch.setattr(measured, "embedded", gathered)
+    table = measured.post_hoc_diversity([cell], "cpu")
     assert set(table["frequency"]) == {"balanced", "zipf"} and set(table["batch"]) == {5}
     wide = table[table["frequency"] == "balanced"].pivot_table("value", ["sampler", "posterior"], "measure")
     assert {*wide.index} == {("random", 1), ("ohem", 1), ("feature", 1), ("gradient", 1), ("gradient", 0.3),
@@ -251,9 +251,9 @@ def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
 
 
 def test_encoders_after_fewer_iterations_are_those_of_a_longer_training(monkeypatch):
-    monkeypatch.setattr(logs, "data_of", lambda recipe: grids(train=80))
+    monkeypatch.setattr(measured, "data_of", lambda recipe: grids(train=80))
     short, long = (paper("multidigits", "xmoco", **GRIDS | {"pairs": 80, "iterations": steps}) for steps in (3, 7))
-    learners = [Pretrainer(recipe, logs.data_of(recipe), 0, CPU) for recipe in (short, long)]
+    learners = [Pretrainer(recipe, measured.data_of(recipe), 0, CPU) for recipe in (short, long)]
     for learner in learners:
         for _ in range(short.iterations):
             learner.step()

@@ -1,4 +1,4 @@
-"""What JCL's figures need of finished cells beside their results, computed once and kept in their folders."""
+"""What is measured of JCL's finished cells beside their results, computed once and kept in their folders."""
 
 import functools
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from repro.image.recipe import ImageRecipe
 from repro.image.study import data_of, resumed, trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
-from repro.report.logs import Log, first, joined, usual
 from repro.run import device as devices
 from repro.run.finished import checkpoint, kept
 from repro.run.store import Cell, Store
@@ -112,18 +111,3 @@ def _sampled(cell: Cell, device: torch.device) -> DataFrame:
     generator = torch.Generator().manual_seed(cell.seed)
     table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)
     return table.assign(positives=cell.recipe.keys, **setting)
-
-
-LOGS = {
-    "similarity_variance_images": Log(
-        "similarity_variance", usual, functools.partial(joined, "similarity.csv"),
-        ("model", "d", "similarity", "variance"),
-        texts=("model",),
-    ),
-    "sampled_keys": Log(
-        "positive_keys", lambda cells: usual(cells).sort_values("keys", ascending=False, kind="stable"),
-        functools.partial(first, "sampled_keys.csv"),
-        ("keys", "inside", "inside_std", "outside", "outside_std", "closed_form", "repeats", "positives", "temperature",
-         "strength"), join=None,
-    ),
-}

@@ -1,0 +1,106 @@
+"""What cells leave beside numbers: read from their folders, from committed files, and written by a training."""
+
+import json
+
+import pandas as pd
+import pytest
+import torch
+from pandas import DataFrame
+
+import repro
+from repro import experiments, papers
+from repro.run import frames
+from repro.run.store import Store
+
+LINES = [{"step": step, "of": 20, "loss": 10.0 - step, "CD": float(step), "seconds": 0.1} for step in (3, 5, 8, 20)]
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "no data"))
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_reports_are_rows_and_epochs_their_means(tmp_path):
+    """Of 20 steps in four epochs, steps 3 and 5 are of the first, 8 of the second, 20 of the last."""
+    write(tmp_path / "progress.jsonl", LINES)
+    assert frames.read(tmp_path, "progress", 4).to_dict("list") == {
+        "step": [3, 5, 8, 20], "loss": [7.0, 5.0, 2.0, -10.0], "CD": [3.0, 5.0, 8.0, 20.0]}
+    assert frames.read(tmp_path, "epochs", 4).to_dict("list") == {
+        "epoch": [1, 2, 4], "loss": [6.0, 2.0, -10.0], "CD": [4.0, 8.0, 20.0]}
+    assert frames.read(tmp_path, "similarity", 4).empty and frames.read(tmp_path, "probes", 4).empty
+
+
+def test_probes_are_a_row_for_each_epoch_and_measure(tmp_path):
+    write(tmp_path / "progress.jsonl", LINES)
+    write(tmp_path / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
+    found = frames.read(tmp_path, "probes", 4)
+    assert found.to_numpy().tolist() == [
+        [1, "knn1", 40.0], [1, "linear", 51.67], [4, "knn1", 40.0], [4, "linear", 56.67]]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}'])
+def test_a_damaged_line_is_named(tmp_path, line):
+    write(tmp_path / "progress.jsonl", LINES[:2])
+    (tmp_path / "progress.jsonl").write_text((tmp_path / "progress.jsonl").read_text() + line + "\n")
+    with pytest.raises(ValueError, match=r"progress.jsonl cannot be read beyond line 2 .*delete that folder"):
+        frames.read(tmp_path, "progress", 4)
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x'])
+def test_a_damaged_frame_is_named(tmp_path, content):
+    (tmp_path / "similarity.csv").write_text(content)
+    with pytest.raises(ValueError, match=r"similarity.csv cannot be read \(.*restore it"):
+        frames.read(tmp_path, "similarity", 4)
+
+
+def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
+    table = repro.TABLES["image_methods"]
+    usual = table.study.measure
+
+    def measure(learner):
+        return usual(learner) | {"weights": DataFrame({"layer": ["first", "last"], "norm": [1.5, 2.5]})}
+
+    monkeypatch.delenv("REPRO_DATA")
+    monkeypatch.setitem(vars(table.study), "measure", measure)
+    torch.manual_seed(0)
+    arguments = {"preset": "smoke", "method": "moco", "seeds": "0-1"}
+    rows = repro.run_table("image_methods", "digits", device="cpu", engine="inline", **arguments)
+    assert rows["n_seeds"].tolist() == [2] and "weights" not in rows
+    found = experiments.frames(table.cells("digits", **arguments), "weights", ["method"])
+    assert found[["layer", "norm", "method", "seed"]].to_numpy().tolist() == [
+        [layer, norm, "moco", seed] for seed in (0, 1) for layer, norm in (("first", 1.5), ("last", 2.5))]
+    assert {*found["preset"]} == {"smoke"} and {*found["dataset"]} == {"digits"}
+
+
+FRAMED = {name: declared for name, declared in papers.pictures().items() if declared.frame}
+
+
+@pytest.mark.parametrize("name", FRAMED)
+def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(name, tmp_path):
+    declared = FRAMED[name]
+    written = frames.read_csv(experiments.manifest.project_root() / "figures" / f"{name}.csv")
+    rows = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
+    own = [column for column in written if column in rows]
+    assert len(rows.drop_duplicates()) >= len(written) and {"key", "seed", "dataset", "preset"} <= {*own}
+    both = rows[own].astype(str).merge(written[own].astype(str), how="right", indicator=True)
+    assert (both["_merge"] == "both").all()
+    key = written["key"].iloc[0]
+    folder = Store().folder(key)
+    folder.mkdir(parents=True)
+    if declared.frame in frames.LOGS:
+        write(folder / "progress.jsonl", LINES)
+        write(folder / "probes.jsonl", [{"step": 20, "linear": 50.0}])
+    else:
+        frames.write(DataFrame({"alone": [1.0]}), folder / f"{declared.frame}.csv")
+    again = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
+    assert 0 < (again["key"] == key).sum() <= 4
+
+
+def test_an_experiment_without_a_frame_has_no_rows():
+    assert repro.results("taxonomy_ucla", frame="unheard of").empty
