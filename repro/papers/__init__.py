@@ -125,6 +125,19 @@ def listed(name: str) -> "DataFrame":
     return pd.concat(lists, ignore_index=True)
 
 
+def verdicts() -> "DataFrame":
+    """What came of every printed table and figure: the rows of each paper's `verdicts.csv`, with its title as `paper`.
+
+    Columns: place, size (on what it was run), verdict (reproduced | partly | not | undecided | not run), says (why, in
+    words), notebook.
+    """
+    import pandas as pd
+
+    found = [pd.read_csv(Path(__file__).parent / paper / "verdicts.csv", dtype=str).assign(paper=title, folder=paper)
+             for paper, title in offered("TITLE").items() if (Path(__file__).parent / paper / "verdicts.csv").exists()]
+    return pd.concat(found, ignore_index=True)
+
+
 def rules() -> "dict[str, Rule]":
     """What judges claims, by name: the rules that papers share, and their own; raises ValueError if two have one."""
     from repro.report.claims import RULES
