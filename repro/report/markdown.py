@@ -11,6 +11,7 @@ from repro.data.disk import write_atomically
 
 INDEX = "results"  # the notebook of RESULTS.md; the others are called results_<paper>
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")  # of Markdown, to a file
+WRAPPED = re.compile(r"(?<=[^\n|])\n *(?=[^\s|])(?!- )")  # the end of a line within a paragraph or an item of a list
 MADE = "<!-- Made of {} by `repro report --markdown`: change that, not this. -->"
 
 
@@ -34,19 +35,20 @@ def write(project: Path, folder: Path) -> list[Path]:
     paths = sorted((project / "notebooks").glob(f"{INDEX}*.ipynb"))
     if not paths:
         raise FileNotFoundError(f"{project / 'notebooks'} has no {INDEX}*.ipynb; run this in a checkout of the project")
-    pages = {f"notebooks/{path.name}": _page(path.stem) for path in paths}
+    pages = {f"notebooks/{path.name}": page_of(path.stem) for path in paths}
     texts = {}
     with tempfile.TemporaryDirectory() as scratch:
         for path in paths:
             executed = papermill.execute_notebook(path, Path(scratch) / path.name, cwd=project, progress_bar=False)
-            texts[_page(path.stem)] = as_markdown(executed, f"notebooks/{path.name}", pages)
+            texts[page_of(path.stem)] = as_markdown(executed, f"notebooks/{path.name}", pages)
     for page, text in texts.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / page, lambda temporary, text=text: temporary.write_text(text, encoding="utf-8"))
     return [folder / page for page in texts]
 
 
-def _page(notebook: str) -> str:
+def page_of(notebook: str) -> str:
+    """The page of a results notebook, from the folder of the project."""
     return "RESULTS.md" if notebook == INDEX else f"docs/{notebook}.md"
 
 
@@ -64,7 +66,7 @@ def as_markdown(notebook: NotebookNode, place: str, pages: dict[str, str]) -> st
             continue
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
-                parts.append(output["data"]["text/markdown"])
+                parts.append(WRAPPED.sub(" ", output["data"]["text/markdown"]))
 
     def relink(match: re.Match) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(place), match[1]))
