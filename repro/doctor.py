@@ -12,6 +12,7 @@ import torch
 
 from repro.data import manifest, present
 from repro.run import device as devices
+from repro.run.export import examined_cells, finished_cells, merged
 from repro.run.store import Store, owner, read_description, read_result, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")
@@ -27,7 +28,7 @@ def examined(say: Callable[[str], None]) -> int:
     """Say what there is and what is wrong, a line at a time, as it is found; returns how many problems there are."""
     problems = []
     for title, look in (("versions", _versions), ("devices", _devices), ("folders", _folders), ("data", _data),
-                        ("runs", lambda: examined_runs(manifest.runs_root()))):
+                        ("runs", lambda: examined_runs(manifest.runs_root())), ("results", examined_results)):
         say(f"{title}:")
         try:
             for line in look():
@@ -82,6 +83,23 @@ def _data() -> Iterator[str]:
             yield Problem(next_step)
     missing = [row["name"] for row in rows if row["state"] == "missing"]
     yield f"missing: {', '.join(missing) or 'none'}; `repro data list` says how to get them"
+
+
+def examined_results() -> Iterator[str]:
+    """How many finished cells there are, and which are left out of everything as they cannot be read."""
+    from repro.table import studies
+
+    cells, damaged = examined_cells(manifest.project_root() / "figures" / "cells.csv")
+    cells = merged(cells, finished_cells(Store()))
+    for cell in cells.to_dict("records"):
+        try:
+            studies()[cell["study"]].stored_recipe(cell)
+        except (KeyError, ValueError) as error:
+            unknown = f"the cell {cell['key']} is of no study that there is, {cell['study']!r}; take the version that "
+            damaged.append(f"{unknown}wrote it" if isinstance(error, KeyError) else str(error))
+    yield f"cells: {len(cells)} of figures/cells.csv and of the runs"
+    yield from map(Problem, damaged)
+    yield from (Problem(other) for study in studies().values() if (other := study.of_other_code(cells)))
 
 
 def examined_runs(root: Path) -> Iterator[str]:

@@ -11,6 +11,7 @@ A key holds the digest of the data that a cell was trained on. An entry names it
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -187,13 +188,8 @@ def redraw(folder: Path, source: Path, names: Iterable[str] = ()) -> tuple[list[
         ValueError: if there is nothing of a name, naming what there is.
     """
     cells, figures, kept = everything(), papers.drawings(), papers.logs()
-    drawings: dict[str, Callable[[Path], list[Path]]] = {}
-    for experiment in experiments().values():
-        asked = {key: row for key, (_, row) in experiment.asked().items()} if experiment.data else {}
-        order = {key: place for place, key in enumerate(asked)}
-        behind = cells[cells["key"].isin(asked)].sort_values("key", key=lambda keys, order=order: keys.map(order))
-        if len(behind):
-            drawings[experiment.name] = functools.partial(_draw_experiment, experiment, asked, behind, figures)
+    drawings: dict[str, Callable[[Path], list[Path]]] = {
+        experiment.name: functools.partial(_draw_experiment, experiment, cells, figures) for experiment in _saved()}
     versions = cells.set_index("key")["version"]
     for name in (name for name in figures if name in kept):
         for path in sorted(source.glob(f"{name}_*.csv")):
@@ -205,10 +201,20 @@ def redraw(folder: Path, source: Path, names: Iterable[str] = ()) -> tuple[list[
     return drawing.redraw({name: drawings[name] for name in chosen}, folder)
 
 
+def _saved() -> list[Experiment]:
+    """The experiments that are no tables with their defaults."""
+    return [experiment for experiment in experiments().values() if experiment.name not in papers.lines()]
+
+
 def _draw_experiment(
-    experiment: Experiment, asked: Mapping[str, Asked], cells: DataFrame, figures: Mapping[str, drawing.Drawing],
-    folder: Path,
+    experiment: Experiment, cells: DataFrame, figures: Mapping[str, drawing.Drawing], folder: Path
 ) -> list[Path]:
+    """Write the table of an experiment and draw it; of one without a finished cell, nothing."""
+    asked = {key: row for key, (_, row) in experiment.asked().items()}
+    order = {key: place for place, key in enumerate(asked)}
+    cells = cells[cells["key"].isin(asked)].sort_values("key", key=lambda keys: keys.map(order))
+    if cells.empty:
+        return []
     rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
     written = [write(in_text(rows), folder / f"{experiment.name}.csv")]
     drawn = _of_first_setting(experiment.declared, rows)
@@ -252,8 +258,8 @@ def cells_by_table(cells: DataFrame) -> dict[str, DataFrame]:
     """
     tidy = {name: study.tidy(cells) for name, study in studies(papers.tables().values()).items()}
     parts: dict[str, list[DataFrame]] = {name: [] for name in papers.tables()}
-    for experiment in experiments().values():
-        if experiment.data:
+    for experiment in _saved():
+        with contextlib.suppress(FileNotFoundError):  # of data that its entry does not name, and which are not here
             parts[experiment.table].append(_placed(experiment, tidy[experiment.declared.study.name]))
     return {name: pd.concat(of_table).drop_duplicates("key").reset_index(drop=True) if of_table
             else tidy[papers.tables()[name].study.name][:0].assign(setting=None, departures=None)

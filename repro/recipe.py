@@ -127,7 +127,8 @@ def setting(
             A recipe holding that value keeps the key it had before the field existed.
         since: for a field added together with a new version of the training, that version. Keys of cells of earlier
             ones are without it.
-        keyed_as: what stands for a value in the key, where values were renamed after results were published.
+        keyed_as: what stands for a value in the key, where values were renamed after results were published, or train
+            otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal keys.
     """
@@ -146,7 +147,7 @@ class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
 
     Attributes:
-        cells_per_gpu: how many cells a GPU trains at once, each in a process of its own; one, if it keeps a GPU busy.
+        lanes: how many cells a GPU trains at once, in turns; one, if it keeps a GPU busy.
         gpu_precision: of matrix products on a GPU, where `precision` is "auto".
         named_by: the field that names what is trained ("random": nothing), whose values say who uses another field.
         threads, precision: fields of every recipe that is trained: CPU threads to compute with, part of a CPU result,
@@ -157,7 +158,7 @@ class Recipe:
         ValueError: if a value is not among those its field allows, or a whole number larger than `LARGEST`.
     """
 
-    cells_per_gpu: ClassVar[int] = 1
+    lanes: ClassVar[int] = 1
     gpu_precision: ClassVar[str] = "bfloat16"
     named_by: ClassVar[str] = "method"
 

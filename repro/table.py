@@ -18,7 +18,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -29,12 +29,13 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run import device as devices
+from repro.run.code import Code
 from repro.run.engine import pool_of, run_cells
-from repro.run.export import everything, rows_of, warn_once
+from repro.run.export import committed_fields, everything, rows_of
 from repro.run.fit import fit
 from repro.run.learner import Learner
 from repro.run.plan import plan
-from repro.run.store import Cell, Run, Store
+from repro.run.store import Cell, Run, Store, warn_once
 from repro.run.tensorboard import followed
 
 Measures = dict[str, float | str]
@@ -86,6 +87,18 @@ class Study:
     check: Callable[[Any, torch.device], None] = nothing
     constants: Callable[[Any], Rows] = nothing
 
+    def __post_init__(self) -> None:
+        """Raise ValueError if a field of the recipe would change the keys of committed cells."""
+        for version, stored in committed_fields().get(self.name, ()):
+            for field in dataclasses.fields(self.recipe):
+                keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING
+                if keyed and field.metadata.get("since", 0) <= version and field.name not in stored:
+                    raise ValueError(
+                        f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
+                        "would change their keys; write before=VALUE in its setting, the value that they were trained "
+                        f"with, or since={self.version} if the version of the training is raised with it"
+                    )
+
     @property
     def fields(self) -> list[str]:
         """The fields of its recipes."""
@@ -108,6 +121,26 @@ class Study:
             self.name, recipe, seed, preset, data.name if data else recipe.dataset, data.digest if data else digest,
             self.version if version is None else version, self.evaluation, dict(changes or {}),
         )
+
+    @property
+    def code(self) -> Code:
+        """The code that trains it."""
+        return Code(self.name, self.version, self.learners.__module__)
+
+    def of_other_code(self, cells: DataFrame) -> str:
+        """Which stored cells of today's version were trained by code whose numbers may be others, and what to do.
+
+        "" where there are none. Cells from before code was stored count as trained by accepted code.
+        """
+        own = cells[(cells["study"] == self.name) & (cells["version"] == self.version)]
+        codes = [json.loads(cost).get("code") for cost in own["cost"]]
+        differing = {code for code in set(codes) if self.code.differs(code)}
+        keys = [key for key, code in zip(own["key"], codes, strict=True) if code in differing]
+        if not keys:
+            return ""
+        named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
+        which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
+        return f"{which} were trained by other code; {self.code.advice()}"
 
     def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
         """The learners of a cell, one after the other, before their first steps."""
@@ -152,8 +185,10 @@ class Study:
             ) from error
 
 
-def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> dict[str, Any]:
-    """Train the run's cell to its end, from its checkpoints if there are any, and measure it.
+def train(
+    run: Run, progress: tqdm, *, study: Study, device: torch.device
+) -> Generator[None, None, dict[str, Any]]:
+    """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
     Returns:
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
@@ -168,21 +203,21 @@ def train(run: Run, progress: tqdm, *, study: Study, device: torch.device) -> di
     run.cell.require(data.digest)
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
-    with devices.threads(recipe.threads), devices.full_precision():
-        for learner in study.learners(recipe, data, run.cell.seed, device):
-            if devices.first():
-                run.begin()
-            probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-            every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-            folder = run.folder / learner.name
-            folder.mkdir(exist_ok=True)
-            costs.append(fit(learner, folder, progress, probe=probe, probe_steps=every))
-            costs[-1]["precision"] = learner.precision
-            for name, value in study.measure(learner).items():
-                measured.setdefault(name, []).append(value)
+    for learner in study.learners(recipe, data, run.cell.seed, device):
+        if devices.first():
+            run.begin()
+        probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
+        every = recipe.probe_every * learner.steps_per_epoch if probe else 0
+        folder = run.folder / learner.name
+        folder.mkdir(exist_ok=True)
+        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code)
+        costs.append((yield from training))
+        costs[-1]["precision"] = learner.precision
+        for name, value in study.measure(learner).items():
+            measured.setdefault(name, []).append(value)
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
-    return means | {"cost": costs[0] | devices.cost(device)}
+    return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}
 
 
 def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
@@ -580,6 +615,8 @@ def run_table(
         _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
         table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
+    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
+        tqdm.write(other, file=sys.stderr)
     return table.numbers(by_key, stored, table.columns_asked(fields))
 
 

@@ -5,11 +5,10 @@ import sys
 import threading
 from types import SimpleNamespace
 
-import pytest
 from command_line import refused
 from made_up_study import SHAPED, shaped
 
-from repro import papers
+from repro import experiments, papers
 from repro.audiovisual import recipe as audiovisual
 from repro.data import manifest
 from repro.data.disk import acquire
@@ -42,8 +41,11 @@ def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypat
         keys[finish(Store(tmp_path / "runs"), recipe, metrics, study="clips", **changes).cell.key] = table
     status, out, _ = repro("results", "list")
     assert status == 0
-    assert all(" version 1  new       seed 0  " in line for line in out.splitlines())
-    shown = {keys[line.split()[0]]: line.split("seed 0")[1].split() for line in out.splitlines()}
+    header, *lines = out.splitlines()
+    assert header.split() == ["key", "study", "data", "set", "preset", "version", "whose", "seed", "measure", "value",
+                              "trained"]
+    assert all(line.split()[5:7] == ["yours", "0"] for line in lines)
+    shown = {keys[line.split()[0]]: line.split()[7:] for line in lines}
     assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
                      "mutual_information": ["linear", "99.50", "cmacc"],
                      "category_diversity": ["categories_audio", "21.00", "cmacc,", "targets="]}
@@ -57,21 +59,25 @@ def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, m
         finish(Store(tmp_path / "runs"), shaped("ucla", "square"), metrics, seed=seed, study="shapes", depth=2)
     status, out, _ = repro("results", "list")
     assert status == 0
-    assert sorted(line.split("seed ")[1].split() for line in out.splitlines()) == [
+    assert sorted(line.split()[6:] for line in out.splitlines()[1:]) == [
         ["0", "ap", "12.50", "square,", "depth=2"], ["1", "ari", "7.00", "square,", "depth=2"],
         ["2", "nan", "square,", "depth=2"],
     ]
 
 
 def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkeypatch):
+    (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store = Store(tmp_path / "runs")
     for seed, objective in ((1, "CE"), (0, "CE"), (1, "AE")):
         finish(store, paper("ucla", objective), {"linear": 50.0}, seed=seed)
         if objective == "CE" and seed == 0:
             repro("results", "export")
-    shown = [line.split()[6:9] for line in repro("results", "list")[1].splitlines()]
-    assert shown == [["exported", "seed", "0"], ["exported", "seed", "1"], ["new", "seed", "1"]]
+    shown = [line.split()[5:7] for line in repro("results", "list")[1].splitlines()[1:]]
+    assert shown == [["ours", "0"], ["ours", "1"], ["yours", "1"]]
+    mine, = repro("results", "list", "--mine", "--dataset", "ucla")[1].splitlines()[1:]
+    assert mine.endswith("  AE") and len(repro("results", "list", "--dataset", "ntu")[1].splitlines()) == 1
+    assert "dataset='uclaa' is not one of" in refused(repro("results", "list", "--dataset", "uclaa"))
 
 
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
@@ -93,19 +99,25 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
     assert ", 0 of them new, 1 in place of what was there; left" in repro("results", "export")[1]
 
 
-def test_figures_come_from_the_logs_in_the_store_and_otherwise_from_the_exported_ones(repro, tmp_path, monkeypatch):
-    (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
+def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_be_drawn(repro, tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    run = finish(Store(tmp_path / "runs"), paper("ucla", "CD"), {"linear": 50.0}, preset="paper")
-    (run.folder / "progress.jsonl").write_text('{"step": 1, "CD": 6.25}\n')
-    monkeypatch.setattr(papers, "redraw", lambda cells, folder: [folder / "drawn"])
-    log = tmp_path / "figures" / "sequence_contrast_ucla.csv"
-    assert repro("figures")[:2] == (0, f"{log}\n{log.with_name('drawn')}\n")
-    assert run.cell.key in log.read_text()
-    before = log.read_bytes()
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
-    assert repro("figures")[:2] == (0, f"{log.with_name('drawn')}\n")
-    assert log.read_bytes() == before
+    monkeypatch.setattr(papers, "export_logs", lambda cells, store, folder: [folder / "a log"])
+    seen = []
+
+    def redraw(folder, source, names):
+        seen.append((folder, source, [*names]))
+        return [folder / "drawn"], {"odd": TypeError("text beside numbers")} if "odd" in names else {}
+
+    monkeypatch.setattr(experiments, "redraw", redraw)
+    figures = tmp_path / "figures"
+    assert repro("figures", "--committed")[:2] == (0, f"{figures / 'a log'}\n{figures / 'drawn'}\n")
+    assert repro("figures")[:2] == (0, f"{tmp_path / 'runs' / 'figures' / 'drawn'}\n")
+    status, out, errors = repro("figures", "odd", "--output", str(tmp_path / "out"))
+    assert (status, out) == (1, f"{tmp_path / 'out' / 'drawn'}\n")
+    assert errors == "repro: odd could not be drawn (TypeError: text beside numbers)\n"
+    assert seen == [(figures, figures, []), (tmp_path / "runs" / "figures", figures, []),
+                    (tmp_path / "out", figures, ["odd"])]
+    assert "leave one of them out" in refused(repro("figures", "--committed", "--output", "x"))
 
 
 def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import pandas as pd
 import pytest
 from command_line import refused
 
@@ -16,15 +17,16 @@ from repro.data import manifest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["taxonomi"], "table='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
+        (["taxonomi"], "name='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
+        (["taxonomy_ulca"], "; did you mean 'taxonomy_ucla'?"),
         (["taxonomy", "--dataset", "ulca"], "dataset='ulca' is not one of: synthetic, ucla, ntu; did you mean 'ucla'?"),
         (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local, dask; did"),
         (["taxonomy", "--objectives", "CE+AD,AD+CE"], "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
         (["taxonomy", "--epochs"], "epochs='true' should be a whole number"),
         (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
         (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
-        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run TABLE ...; tables are "),
-        ([], "nothing stands where the table should: repro run TABLE ...; tables are "),
+        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run NAME ...; tables are "),
+        ([], "nothing stands where the table should: repro run NAME ...; tables are "),
         (["taxonomy", "--epoch", "3"], "; did you mean 'epochs'?"),
         (["taxonomy", "--ad-weight", "25", "--objectives", "CE"], "ad_weight='25' changes nothing of CE; AD, AE+AD, "),
         (["encoder_collapse", "--objectives", "all"], "objectives='all' is not one of: random, AE"),
@@ -50,14 +52,21 @@ SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "-
 def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     status, first, errors = repro(*SMOKE)
     assert status == 0 and errors.endswith("all runs; the numbers say nothing\n")
-    header, *rows = first.splitlines()
+    title, header, *rows = first.splitlines()
+    assert title == "synthetic, smoke recipe" and header.split() == ["objectives", "ours"]
+    shown = dict(row.split(maxsplit=1) for row in rows)
+    assert sorted(shown) == ["CE", "random"]
+    status, every, _ = repro(*SMOKE, "--all", "--output", str(tmp_path / "table.csv"))
+    header, *rows = every.splitlines()
     columns = header.split()
     assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "published"]
-    shown = [dict(zip(columns, row.split(), strict=True)) for row in rows]
-    assert sorted(row["objectives"] for row in shown) == ["CE", "random"]
-    for row in shown:
-        assert 0 <= float(row["ours"]) <= 100 and row["published"] == "-" and row["n_seeds"] == "1"
-        assert row["preset"] == "smoke" and row["dataset"] == "synthetic"
+    rows = [dict(zip(columns, row.split(), strict=True)) for row in rows]
+    for row in rows:
+        assert row["published"] == "-" and row["preset"] == "smoke" and row["dataset"] == "synthetic"
+        assert shown[row["objectives"]] == f"{float(row['ours']):.1f} (1)"
+    written = pd.read_csv(tmp_path / "table.csv")
+    assert list(written) == columns and written["ours"].tolist() == pytest.approx(
+        [float(row["ours"]) for row in rows], rel=1e-3)
     results = sorted((tmp_path / "runs" / "cells").glob("*/result.json"))
     assert len(results) == 2
     written = [(path.stat().st_mtime_ns, path.read_bytes()) for path in results]
@@ -73,8 +82,8 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
 
     status, out, _ = repro("results", "list")
     assert status == 0
-    listed = [(words[-1], float(words[-2])) for words in map(str.split, out.splitlines()) if "smoke" in words]
-    assert sorted(listed) == sorted((row["objectives"], float(row["ours"])) for row in shown)
+    listed = {words[-1]: float(words[-2]) for words in map(str.split, out.splitlines()) if "smoke" in words}
+    assert listed == pytest.approx({row["objectives"]: float(row["ours"]) for row in rows}, abs=0.01)
 
 
 def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
@@ -87,8 +96,8 @@ def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
     expected = [(name, also | changes) for name, changes in fields for also in ({}, {"units": 24})]
     found = [(cell["recipe"]["objectives"], cell["changes"]) for cell in described]
     assert sorted(found, key=str) == sorted(expected, key=str)
-    header, *rows = out.splitlines()
-    assert header.split()[5:8] == ["units", "ad_weight", "departures"] and len(rows) == 8
+    _, header, *rows = out.splitlines()
+    assert header.split() == ["objectives", "units", "ad_weight", "ours"] and len(rows) == 8
 
 
 def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch):

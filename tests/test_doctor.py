@@ -9,10 +9,11 @@ from one_cell import CELL
 
 from repro import doctor
 from repro.data import manifest
-from repro.doctor import LISTED, Problem, examined_runs
+from repro.doctor import LISTED, Problem, examined_results, examined_runs
+from repro.run.export import read_cells
 from repro.run.store import Store
 
-SECTIONS = ["versions:", "devices:", "folders:", "data:", "runs:"]
+SECTIONS = ["versions:", "devices:", "folders:", "data:", "runs:", "results:"]
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +133,15 @@ def test_what_killed_commands_left_is_named_and_counts_no_cells(runs):
     assert [line.partition(": ")[2] for line in lines] == [
         f"{runs}/.plan-ab_9zzzz; delete it", f"{runs}/.report.0a_b1c2d; delete it"
     ]
+
+
+def test_cells_that_are_left_out_are_listed(monkeypatch):
+    cells = read_cells(manifest.project_root() / "figures" / "cells.csv").iloc[:3]
+    cells.loc[0, "recipe"] = '{"field_of_another_branch": 1}'
+    cells.loc[1, "study"] = "sculptures"
+    monkeypatch.setattr(doctor, "examined_cells", lambda path: (cells, ["line 9: it is cut"]))
+    count, *problems = examined_results()
+    assert count == "cells: 3 of figures/cells.csv and of the runs" and {*map(type, problems)} == {Problem}
+    assert problems[0] == "line 9: it is cut" and {cells["key"][0], cells["key"][1]} == {
+        key for key in cells["key"] if any(key in problem for problem in problems)}
+    assert any("'field_of_another_branch' is not a field of" in problem for problem in problems)

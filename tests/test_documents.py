@@ -32,7 +32,7 @@ ELSEWHERE = {  # by the file that executes them, long ones on bundled data and w
         "papermill notebooks/temperature_grid.ipynb out.ipynb -p preset smoke",
         "papermill notebooks/transfer.ipynb out.ipynb",
     ],
-    "tests/test_cli_results.py": ["repro figures", "repro report", "repro results export"],
+    "tests/test_cli_results.py": ["repro figures --output drawn", "repro report", "repro results export"],
     "tests/image/test_study.py": ["repro results weights KEY"],
     "tests/examples/test_fifth_paper.py": ["repro report --output site"],
     "tests/examples/test_image_data_set.py": [
@@ -42,6 +42,7 @@ ELSEWHERE = {  # by the file that executes them, long ones on bundled data and w
 }
 IN_NONE = {
     "hours, and data that do not come with the package": [
+        "repro run taxonomy_ucla --against CE", "repro run taxonomy_ucla --all --output table.csv",
         "papermill notebooks/encoder_collapse.ipynb out.ipynb -p dataset ucla",
         "papermill notebooks/mutual_information.ipynb out.ipynb -p dataset multiomniglot",
         "papermill notebooks/positive_keys.ipynb out.ipynb -p dataset imagenet100",

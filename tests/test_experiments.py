@@ -11,6 +11,7 @@ import pytest
 import repro
 from repro import experiments, papers
 from repro.experiments import Experiment, beside_recipe, cells_by_table, find, results
+from repro.report.text import in_text
 from repro.run.export import read_cells
 
 CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
@@ -142,3 +143,10 @@ def test_digests_may_depend_on_a_field():
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
     assert [by.digest(recipe) for recipe in recipes] == ["a", "b", ""]
     assert math.isnan(results("mutual_information_augmented")["published"].max())
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(name):
+    written = pd.read_csv(CELLS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
+    made = in_text(results(name)).replace("", math.nan).reset_index(drop=True)
+    pd.testing.assert_frame_equal(written, made, check_dtype=False)

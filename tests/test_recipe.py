@@ -242,3 +242,19 @@ def test_what_is_asked_of_a_field_is_read_as_its_type(name, given, values):
 def test_what_is_asked_of_a_field_in_another_form_is_refused_by_name(name, given, message):
     with pytest.raises(ValueError, match=message):
         Used.parse(name, given)
+
+
+@pytest.mark.parametrize(("value", "numbers"), [
+    ("0-4", [0, 1, 2, 3, 4]), ("0-2,5", [0, 1, 2, 5]), (" 3 - 3 ", [3]), ("7,0-1", [7, 0, 1]), (2, [2]),
+])
+def test_ranges_of_whole_numbers(value, numbers):
+    assert parse_numbers("seeds", value) == numbers
+
+
+@pytest.mark.parametrize(("value", "message"), [
+    ("4-0", "should be a whole number of at least 4"), ("0-1,1", "names 1 twice"), ("-1", "seeds='-1' should be"),
+    ("0-", "should be a whole number"), ("0-4294967295", "a range of more than 1000 numbers"),
+])
+def test_ranges_that_are_none_are_refused(value, message):
+    with pytest.raises(ValueError, match=message):
+        parse_numbers("seeds", value)

@@ -119,7 +119,7 @@ def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
     ({"dept": 2}, "parameter='dept' is not one of: dataset, preset, .*noise.*; did you mean 'depth'"),
     ({"methods": "plain"}, "parameter='methods' is not one of: .*; did you mean 'method'"),
     ({"seed": 1}, "parameter='seed' is not one of: .*; did you mean 'seeds'"),
-    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!cells_per_gpu|gpu_precision).)*$"),
+    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!lanes|gpu_precision).)*$"),
     ({"depth": 0}, "depth=0 should be at least 1"), ({"depth": "x"}, "depth='x' should be"),
     ({"depth": "2,2"}, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, "seeds='0,0' names 0"),
     ({"seeds": "-1"}, "whole numbers from 0"), ({"device": "gpu"}, "device='gpu' is not one"),
@@ -255,6 +255,21 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
     line, = capsys.readouterr().err.splitlines()
     assert line.startswith(f"the cell {row['key']} cannot be read and is left out ({message}")
     assert "restore it or delete it" in line
+
+
+@pytest.mark.parametrize(("metadata", "refused"), [
+    ({}, True), ({"before": 1}, False), ({"since": 4}, False), ({"since": 3}, True),
+])
+def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
+    fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {(3, fields)}, "others": {(3, frozenset())}})
+    recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
+                                        frozen=True, kw_only=True)
+    if refused:
+        with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
+            dataclasses.replace(TOY, recipe=recipe)
+    else:
+        assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -488,6 +503,19 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     assert "nothing is left to train" in plan_table("made_up", "ucla", **OPTIONS)
 
 
+def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too(declared, monkeypatch):
+    assert run_table("made_up", "ucla", train="never").empty
+    monkeypatch.setattr(Two, "step", None)
+    first, second, *_ = SWEEP.cells("ucla")
+    monkeypatch.setattr("repro.run.export.read_cells", lambda path: frame(written(second, 60.0)))
+    Store(declared).run(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
+    found = run_table("made_up", "ucla", train="never", seeds="0-1")
+    shown = found[["method", "depth", "ours", "n_seeds"]].values.tolist()
+    assert shown == [["plain", 1, 50.0, 1], ["plain", 3, 60.0, 1]]
+    with pytest.raises(ValueError, match="train='always' is not one of: missing, never"):
+        run_table("made_up", train="always")
+
+
 @pytest.mark.usefixtures("declared")
 def test_several_values_of_fields_are_columns():
     found = run_table("methods", "ucla", batch="4,8", depth=[1, 2], power=3, method="heavy", **OPTIONS)
@@ -596,3 +624,14 @@ def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_train
     for choices, said in (({}, True), ({}, False), ({"precision": "float32"}, False)):
         run_table("methods", method="plain", **choices, **OPTIONS)
         assert ("matrix products in " in capsys.readouterr().err) == said
+
+
+def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    choices = {"preset": "smoke", "objectives": "CE", "device": "cpu", "engine": "inline"}
+    run_table("taxonomy", **choices)
+    assert "other code" not in capsys.readouterr().err
+    monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
+    run_table("taxonomy", **choices)
+    assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
+    assert "raise the version of skeletons, now 3" in said and "add 0123456789abcdef to accepted.yaml" in said

@@ -103,7 +103,7 @@ def test_a_foreign_or_damaged_file_is_refused_by_name(root, tmp_path):
     for texts, message in (
         ({"view": json.dumps({"pipeline": "defualt"})}, "describes a view that cannot be made .*is not one of"),
         ({"view": json.dumps({"pipeline": "raw", "size": 8})}, "describes a view that cannot be made"),
-        ({"view": "[]"}, "does not say by which recipe"), ({"recipe": None}, "with 'recipe' in its metadata"),
+        ({"view": "[]"}, "does not say by which recipe"), ({"recipe": None}, "lacks recipe in its metadata"),
         ({"architecture": json.dumps(architecture)}, "does not hold the model it describes (?s:.*)export it again"),
     ):
         changed(export(cell.key, path), **texts)

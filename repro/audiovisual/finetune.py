@@ -73,21 +73,23 @@ class FineTuner(Gatherer):
         # In one of about equal batches none has one recording alone: batch normalisation may have a single value of it.
         self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator)
 
-    def step(self) -> Tensor:
-        """One optimisation step; the cross entropy in nats, (1,)."""
+    def prepare(self) -> None:
+        """View and labels of the next batch, and the learning rate; batches differ in size by one at most."""
         cosine = math.cos(math.pi * self.taken / self.total_steps)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.recipe.finetune_learning_rate * (1 + cosine) / 2
-        self.trunk.train()
+        self.set_learning_rate(self.optimiser, self.recipe.finetune_learning_rate * (1 + cosine) / 2)
         index, view = self._next_batch()
-        self._begin_next_batch()
-        view = view.to(self.device, non_blocking=True)
+        self.given["view"], self.given["labels"] = view, self.data.labels[index]
+        self.bucket = len(index)
+
+    def compute(self) -> Tensor:
+        """One optimisation step; the cross entropy in nats, (1,)."""
+        self.trunk.train()
+        view = self.given.tensor("view")
         view = augment.at_random(view, self.recipe.size, 0.0, generator=self.generator)
-        loss = cross_entropy(self._logits(view), self.data.labels[index].to(self.device, non_blocking=True))
+        loss = cross_entropy(self._logits(view), self.given.tensor("labels"))
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        self.taken += 1
         return loss.detach().unsqueeze(0)
 
     @torch.no_grad()

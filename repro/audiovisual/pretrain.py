@@ -1,7 +1,7 @@
 """Pre-training on pairs of video and sound with SMoCo, XMoCo or CM-ACC; supervised training and no training beside."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -53,9 +53,9 @@ class Gatherer(Learner):
         (batch, _), self.coming = self.coming, None
         return batch.result()
 
-    def _begin_next_batch(self) -> None:
-        """Called when this step has drawn all it will."""
-        if self.data.streamed and self.taken + 1 < self.total_steps:
+    def observe(self) -> None:
+        """Begin to gather the next batch, when this step has drawn all it will."""
+        if self.data.streamed and self.taken < self.total_steps:
             before = {name: getattr(self, name).get_state() for name in self.gathering}
             self.coming = self.worker.submit(self._gathered_batch), before
 
@@ -102,6 +102,7 @@ class Pretrainer(Gatherer):
             classifiers = {modality: nn.Linear(recipe.width, sum(data.sizes)) for modality in supervised}
             self.classifiers = nn.ModuleDict(classifiers)
         self.crosses = method in ("xmoco", "cmacc")
+        self.shuffles = bool(contrasted) and recipe.shuffle and recipe.groups > 1  # else all are in one group
         self.keys = MomentumEncoder(self._leader(), recipe.momentum)
         for module in (self.towers, self.classifiers, self.keys):
             module.to(device)
@@ -128,40 +129,74 @@ class Pretrainer(Gatherer):
             self.dictionaries[modality] = Dictionary(self._encoded(modality, items))
             self.entries[modality] = Dictionary(items.unsqueeze(1).to(device))
 
-    def step(self) -> Tensor:
+    def prepare(self) -> None:
+        """The views of the next batch, its items or labels, the learning rate, and in which order keys are encoded.
+
+        The step of an epoch in which pools are filled is not recorded, nor one of fewer items.
+        """
+        warming = min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
+        self.set_learning_rate(self.optimiser, self.recipe.learning_rate * warming)
+        index, views = self._next_batch()
+        self.given["items"] = index
+        for modality, of_modality in views.items():
+            for number, view in enumerate(of_modality):
+                self.given[f"{modality} {number}"] = view
+            if self.recipe.method == "supervised":
+                self.given[f"labels of {modality}"] = self.data.labels[self._having(modality, index)]
+        self.seen = {modality: len(of_modality) for modality, of_modality in views.items()}
+        whole = all(len(view) == self.recipe.batch for view, *_ in views.values())
+        self.bucket = () if whole else None  # of items that lack a modality too many sizes would be recorded
+        if self.shuffles:
+            times = 2 if self.recipe.method == "cmacc" and self.recipe.renewed else 1
+            for number in range(times):
+                for modality, (view, *_) in views.items():
+                    order = torch.randperm(len(view), generator=self.shuffle_generator)
+                    self.given[f"order of {modality} {number}"] = order
+        self.fills_pools = self.recipe.method == "cmacc" and self.taken % self.steps_per_epoch == 0
+        if self.fills_pools:
+            self.bucket = None
+
+    def compute(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,).
 
         Raises:
-            NonFiniteLoss: if the selection of negatives meets embeddings that are not finite.
+            NonFiniteLoss: if the selection of negatives meets embeddings that are not finite, on a CPU. On CUDA it does
+                not look: the loss, which is not finite either, tells.
         """
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.recipe.learning_rate * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.towers.train()
-        take_step = self._supervised if self.recipe.method == "supervised" else self._contrasted
-        values = take_step(*self._next_batch())
-        self.taken += 1
+        views = {modality: [self.given.tensor(f"{modality} {number}") for number in range(count)]
+                 for modality, count in self.seen.items()}
+        values = self._supervised(views) if self.recipe.method == "supervised" else self._contrasted(views)
         return torch.stack([values[name] for name in self.terms]).detach()
 
-    def _supervised(self, index: Tensor, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def unrecordable(self) -> str:
+        """See `Learner.unrecordable`."""
+        if self.recipe.method == "cmacc" and self.recipe.renewed:
+            return "keys of selected negatives are made of views that the host draws"
+        if self.recipe.method == "cmacc" and self.recipe.sampler == "released":
+            return "the published selection repeats k-means until the host sees that nothing changes"
+        return super().unrecordable()
+
+    def _supervised(self, views: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
         """The cross-entropy of labels, for each modality; of grids the mean over cells."""
         losses = {}
-        for modality, view in views.items():
-            labels = self.data.labels[self._having(modality, index)].to(self.device, non_blocking=True)
+        for modality, (view,) in views.items():
+            labels = self.given.tensor(f"labels of {modality}")
             with self.autocast():
                 logits = self.classifiers[modality](self.towers.trunks[modality](self._augmented(view))).float()
             cells = zip(logits.split(self.data.sizes, dim=1), labels.view(len(labels), -1).unbind(1), strict=True)
             losses[modality] = torch.stack([cross_entropy(*cell) for cell in cells]).mean()
         return self._descended(losses)
 
-    def _contrasted(self, index: Tensor, views: Mapping[str, tuple[Tensor, ...]]) -> dict[str, Tensor]:
+    def _contrasted(self, views: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
         """The key of a modality's query is its pair, in the other modality; of SMoCo another view of its own."""
-        items = index.to(self.device, non_blocking=True)
+        items = self.given.tensor("items")
         outputs, keys, counts = {}, {}, {}
         for modality, of_modality in views.items():
             seen = [self._augmented(view) for view in of_modality]
             with self.autocast():
                 outputs[modality] = self.towers(modality, seen[0])
-            keys[modality] = self._keys(modality, seen[-1])
+            keys[modality] = self._keys(modality, seen[-1], f"order of {modality} 0")
         if self.recipe.method == "cmacc":
             try:
                 counts = self._select(items, outputs)
@@ -203,11 +238,11 @@ class Pretrainer(Gatherer):
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
         The published code's selection takes the batch itself for candidates too, and excludes none.
         """
-        if self.taken % self.steps_per_epoch == 0:
+        if self.fills_pools:
             for modality in MODALITIES:
                 pooled = drawn(self.members, self.recipe.pool, self.order_generator)
-                self.pools[modality] = self._encoded(modality, pooled)
-                self.pooled[modality] = pooled.to(self.device, non_blocking=True)
+                _place(self.pools, modality, self._encoded(modality, pooled))
+                _place(self.pooled, modality, pooled.to(self.device, non_blocking=True))
         counts = {}
         for modality in MODALITIES:
             embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
@@ -222,17 +257,17 @@ class Pretrainer(Gatherer):
             selected = select(
                 self.recipe.sampler, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
                 generator=self.selection_generator, temperature=self.recipe.posterior_temperature,
-                normalised=self.recipe.normalised,
+                normalised=self.recipe.normalised, checked=not self.fixed or self.recipe.sampler == "released",
             )
             entering, keys = candidate_items[selected], candidates[selected]
             if self.recipe.renewed:  # by another view: those of the pool are up to an epoch older than the positives
                 view = self.data.view(modality, entering.cpu(), self.view_generator)
-                keys = self._keys(modality, self._augmented(view))
+                keys = self._keys(modality, self._augmented(view.to(self.device)), f"order of {modality} 1")
             self._enqueue(modality, keys, entering)
             seen = torch.zeros(self.kinds + 1, dtype=torch.bool, device=self.device)
             seen.index_fill_(0, self.categories[entering], True)
             counts[f"categories_{modality}"] = seen[: self.kinds].sum()
-        self.counted = self.counted + torch.stack([*counts.values()])
+        self.counted += torch.stack([*counts.values()])
         return {name: count.float() for name, count in counts.items()}
 
     def _encoded(self, modality: str, items: Tensor) -> Tensor:
@@ -240,29 +275,27 @@ class Pretrainer(Gatherer):
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
         views = (self.data.view(modality, part, self.view_generator) for part in batches)
         views = ahead(views, early=self.data.streamed)
-        return torch.cat([self._keys(modality, self._augmented(view), shuffle=False) for view in views])
+        views = (view.to(self.device, non_blocking=True) for view in views)
+        return torch.cat([self._keys(modality, self._augmented(view)) for view in views])
 
-    def _keys(self, modality: str, view: Tensor, *, shuffle: bool = True) -> Tensor:
+    def _keys(self, modality: str, view: Tensor, order: str = "") -> Tensor:
+        """Keys (n, d) of a view (n, ...), encoded in the order of that name where groups are shuffled."""
         def encode(view: Tensor) -> Tensor:
             with self.autocast():
                 embedding, _ = self.keys(modality, view)
             return self.finished(embedding)
 
-        if shuffle and self.recipe.shuffle and self.recipe.groups > 1:  # else all are in one group, in whatever order
-            return encode_shuffled(encode, view, generator=self.shuffle_generator)
-        return encode(view)
+        return encode_shuffled(encode, view, self.given.tensor(order)) if order and self.shuffles else encode(view)
 
     def finished(self, embedding: Tensor) -> Tensor:
         """Embeddings (..., d) as the loss compares them: of unit length if the recipe says so."""
         return normalize(embedding, dim=-1) if self.recipe.normalised else embedding
 
     def _augmented(self, view: Tensor) -> Tensor:
-        view = view.to(self.device, non_blocking=True)
         return augment.at_random(view, self.recipe.size, self.recipe.greyscale, generator=self.generator)
 
     def _descended(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
         """The losses and their sum, after one step of the towers on it, which the momentum encoder follows."""
-        self._begin_next_batch()
         loss = torch.stack([*losses.values()]).sum()
         self.optimiser.zero_grad()
         loss.backward()
@@ -280,7 +313,7 @@ class Pretrainer(Gatherer):
         return crossed(self.towers) if self.crosses and self.recipe.extra_layer else self.towers
 
     def _gathered_batch(self) -> tuple[Tensor, dict[str, Any]]:
-        """Indices (N,) of the next batch and by modality its view, of contrast a tuple: of queries, then of keys."""
+        """Indices (N,) of the next batch and by modality its views: of queries, and of SMoCo of keys."""
         index = self.order.take()
         if self.crosses:  # a view is both
             pair = self.data.pair(index, self.view_generator)
@@ -288,7 +321,8 @@ class Pretrainer(Gatherer):
         if self.recipe.method == "smoco":
             return index, {name: self.data.twins(name, index, self.view_generator) for name in self.modalities}
         having = {name: self._having(name, index) for name in self.modalities}
-        views = {name: self.data.view(name, items, self.view_generator) for name, items in having.items() if len(items)}
+        views = {name: (self.data.view(name, items, self.view_generator),)
+                 for name, items in having.items() if len(items)}
         return index, views
 
     def _having(self, modality: str, index: Tensor) -> Tensor:
@@ -297,6 +331,14 @@ class Pretrainer(Gatherer):
         if len(items) == len(index):
             return index
         return items[: len(items) // groups * groups] if len(items) >= 2 * groups else items[:0]
+
+
+def _place(places: dict[str, Tensor], name: str, value: Tensor) -> None:
+    """Put a tensor where the last one of its name lies, as what was recorded looks there."""
+    if name in places:
+        places[name].copy_(value)
+    else:
+        places[name] = value
 
 
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:

@@ -71,14 +71,26 @@ def moderate(tensor: Tensor, size: float) -> Tensor:
     return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
 
 
-def moderated(tensors: Mapping[str, Tensor]) -> list[Tensor]:
-    """`moderate` of each tensor, for all of which the host waits once; raises NonFinite as `magnitudes`."""
-    return [moderate(tensor, size) for tensor, size in zip(tensors.values(), magnitudes(tensors), strict=True)]
+def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Tensor]:
+    """`moderate` of each tensor, for all of which the host waits once; raises NonFinite as `magnitudes`.
+
+    Without a check nothing waits: what divides, which may be 1, stays on the device.
+    """
+    if checked:
+        return [moderate(tensor, size) for tensor, size in zip(tensors.values(), magnitudes(tensors), strict=True)]
+    results = []
+    for tensor in tensors.values():
+        size = tensor.abs().amax()
+        usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
+        results.append(tensor if tensor.dtype == torch.float64 else tensor / torch.where(usual, 1, size))
+    return results
 
 
-def query_norms(queries: Tensor) -> Tensor:
-    """Norms of the rows, (M, 1); raises ValueError where they are too small to divide by."""
+def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:
+    """Norms of the rows, (M, 1), large enough to divide by; raises ValueError where they are not, if it is checked."""
     norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
+    if not checked:
+        return norms.clamp(min=_SMALLEST_NORM)
     _, smallest, row = magnitudes({"the norm of queries": norms}, *norms.squeeze(1).min(0))
     if not smallest >= _SMALLEST_NORM:
         raise ValueError(

@@ -50,18 +50,19 @@ class Embeddings:
 
 
 def gradients(
-    keys: Tensor, candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float
+    keys: Tensor, candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float, checked: bool = True
 ) -> Embeddings:
     """Gradients of the last layer whose outputs are the classes; arguments as of `negatives.gradient_factors`.
 
-    `keys` are the candidates, of moderate size: a common factor of all rows changes no choice.
+    `keys` are the candidates, of moderate size: a common factor of all rows changes no choice. Values are `checked` as
+    `moderated` does.
     """
     b = second_factor(candidates, queries, query_inputs, temperature)
-    return Embeddings(keys, *moderated({"the factor b of the gradients": b}))
+    return Embeddings(keys, *moderated({"the factor b of the gradients": b}, checked=checked))
 
 
 def normalised_gradients(
-    keys: Tensor, candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float
+    keys: Tensor, candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float, checked: bool = True
 ) -> Embeddings:
     """Gradients of weight and bias of the last layer whose outputs z_j become the classes q_j = z_j / |z_j|.
 
@@ -71,11 +72,12 @@ def normalised_gradients(
     the Gram matrices of q and [h; 1], inner products have the form that `Embeddings` takes. A common factor of all
     rows is left out. Arguments are those of `gradients`.
     """
-    norms = query_norms(queries)                                                         # (M, 1)
+    norms = query_norms(queries, checked=checked)                                        # (M, 1)
     classes = queries / norms
     residuals, _ = pseudo_labelled(candidates @ (classes / temperature).T)
     inputs = torch.cat([query_inputs, torch.ones_like(query_inputs[:, :1])], dim=1)
-    weights, inputs = moderated({"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs})
+    factors = {"the posterior's residual": residuals.div_(norms.T), "query_inputs": inputs}
+    weights, inputs = moderated(factors, checked=checked)
     basis = _in_basis(inputs)
     b = weights @ basis.T
     similarities = keys @ classes.T                                                      # (P, M)

@@ -19,12 +19,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class MomentumEncoder(nn.Module):
-    """The twin: a copy of an encoder, without gradient, whose parameters follow it as an exponential moving average.
+    """The twin: without gradient, its parameters follow those of an encoder as an exponential moving average.
 
     Only the twin is registered: `state_dict` holds `twin.` followed by the encoder's own names.
 
     Args:
-        encoder: the module to follow, projection head included; handed to every `update`.
+        encoder: what the twin starts as a copy of, projection head included; as a rule the module it is to follow,
+            which is handed to every `update`.
         momentum: m, 0 to 1, without unit (MoCo 0.999); 0 copies the encoder, 1 keeps the twin.
 
     Raises:
@@ -170,15 +171,15 @@ def dealt(rows: Tensor, hands: int) -> Tensor:
 
 
 @torch.no_grad()
-def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, generator: torch.Generator) -> Tensor:
-    """What `encode` makes of the images when their whole batch, all processes together, is in random order.
+def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, order: Tensor) -> Tensor:
+    """What `encode` makes of the images when their whole batch, all processes together, is in another order.
 
     Only the company in which an image is encoded changes: row i of the result belongs to image i.
 
     Args:
         encode: (n, ...) to (n, d): the momentum encoder.
         images: (n, ...) of this process, as many in every process.
-        generator: of the order; on the CPU and in the same state in every process.
+        order: (n processes,) a random permutation of the whole batch, the same in every process.
 
     Returns:
         (n, d) features without gradient.
@@ -186,10 +187,9 @@ def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, *, gener
     Source: He et al. 2020, section 3.3 (shuffling BN).
     """
     rank, processes = process()
-    order = torch.randperm(len(images) * processes, generator=generator)
+    order = order.to(images.device, non_blocking=True)
     shuffled, back = order[rank::processes], order.argsort()[rank::processes]
-    features = gather(encode(gather(images)[shuffled.to(images.device, non_blocking=True)]))
-    return features[back.to(features.device, non_blocking=True)]
+    return gather(encode(gather(images)[shuffled]))[back]
 
 
 # ------------------------------------------------------------------------------------------------ processes

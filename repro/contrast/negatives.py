@@ -173,6 +173,7 @@ def select(
     generator: torch.Generator,
     temperature: float = 1.0,
     normalised: bool = False,
+    checked: bool = True,
 ) -> Tensor:
     """Choose the candidates that enter the dictionary.
 
@@ -186,7 +187,8 @@ def select(
       own features, row i the positive of query i, then the pool. A candidate is embedded as the gradient of the
       queries' mean cross-entropy with respect to it: (p - onehot)' q / (M t). Seeds are drawn in proportion to the
       distance, not its square, then k-means runs until nothing changes, and the point of every cluster nearest to its
-      mean is chosen. Uniform draws make up for clusters that lose all points; the published code returns fewer.
+      mean is chosen, of equally near ones the earliest. Uniform draws make up for clusters that lose all points; the
+      published code returns fewer.
 
     Args:
         strategy: one of `STRATEGIES`, or "active".
@@ -200,6 +202,9 @@ def select(
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1).
         normalised: whether the classes are the queries divided by their norms. The gradient then goes through the
             division: it is no outer product any more and the bias has one too; all distances are still exact.
+        checked: whether values are looked at, for which the host waits for the device. Otherwise all is left to the
+            device, as a recording needs: of values that are not finite, or of fewer admissible candidates than
+            n_select, any rows are chosen, excluded ones cost as much as others, and "released" is refused.
 
     Returns:
         (n_select,) int64 distinct rows of the candidates, on their device.
@@ -222,33 +227,39 @@ def select(
     check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     if excluded.dtype != torch.bool:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
-    free = ~excluded
-    size, _, _, admissible = magnitudes(given, free.sum())
-    _check_count(n_select, rows=len(free), admissible=int(admissible))
-    candidates, queries, query_inputs = raised(*given.values())
-    rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait for the device again
+    if strategy == "released" and not checked:
+        raise ValueError("strategy='released' waits for the device to see when k-means ends; leave out checked=False")
+    free, rows = ~excluded, None
+    if checked:
+        size, _, _, admissible = magnitudes(given, free.sum())
+        _check_count(n_select, rows=len(free), admissible=int(admissible))
     if strategy == "fifo" or n_select == 0:
-        return rows[:n_select]
+        return free.byte().argsort(descending=True, stable=True)[:n_select]
     if strategy == "random":
         return uniformly(free, n_select, generator)
+    candidates, queries, query_inputs = raised(*given.values())
     with torch.autocast(candidates.device.type, enabled=False):
         if strategy in ("ohem", "released"):
-            classes = queries / query_norms(queries) if normalised else queries
+            classes = queries / query_norms(queries, checked=checked) if normalised else queries
         if strategy == "released":
             return released(candidates, classes, temperature, free, n_select, generator)
-        if len(rows) < len(free):  # what may not be chosen would cost as much: with a large dictionary most of the pool
-            candidates = candidates[rows]
+        if checked and admissible < len(free):  # the others would cost as much: with a large dictionary most of a pool
+            rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait once more
+            candidates, free = candidates[rows], free[rows]
         if strategy == "ohem":
             _, losses = pseudo_labelled(candidates @ (classes / temperature).T)
-            magnitudes({"the loss of candidates and queries": losses})
-            return rows[losses.argsort(descending=True, stable=True)[:n_select]]
-        keys = moderate(candidates, size)
-        if strategy == "feature":
-            embeddings = Embeddings(keys)
+            if checked:
+                magnitudes({"the loss of candidates and queries": losses})
+            chosen = losses.masked_fill_(~free, -1).argsort(descending=True, stable=True)[:n_select]
         else:
-            embed = normalised_gradients if normalised else gradients
-            embeddings = embed(keys, candidates, queries, query_inputs, temperature)
-        return rows[seeds(embeddings, torch.ones_like(rows, dtype=torch.bool), n_select, generator)]
+            keys = moderate(candidates, size) if checked else moderated({"keys": candidates}, checked=False)[0]
+            if strategy == "feature":
+                embeddings = Embeddings(keys)
+            else:
+                embed = normalised_gradients if normalised else gradients
+                embeddings = embed(keys, candidates, queries, query_inputs, temperature, checked)
+            chosen = seeds(embeddings, free, n_select, generator)
+    return chosen if rows is None else rows[chosen]
 
 
 def _checked(candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float) -> dict[str, Tensor]:

@@ -59,7 +59,7 @@ def info_nce(
     return -logsigmoid(positive - logits.logsumexp(1)).mean()
 
 
-def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, strength: float) -> Tensor:
+def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, strength: float | Tensor) -> Tensor:
     """Joint contrast with infinitely many positive keys, Gaussian around the M keys given.
 
         L = mean_i { log[ exp(a_i + c_i) + sum_j exp(q_i.n_j/t) ] - a_i }
@@ -71,7 +71,8 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
     Args:
         query, negatives, temperature: as of `info_nce` (JCL 0.2), with its errors.
         keys: (N, M, d) momentum projections of M other views; treated as constants.
-        strength: lambda, finite and at least 0: the weight of the covariance (JCL 4.0, ramped up during training).
+        strength: lambda, finite and at least 0: the weight of the covariance (JCL 4.0, ramped up during training). A
+            tensor without axes is not checked, as the host would wait for its device.
 
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree and the keys of a query are equal. With M = 1 it is
@@ -79,7 +80,7 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
 
     Source: JCL supplement, Eq. M.8.
     """
-    if not 0 <= strength < math.inf:
+    if not isinstance(strength, Tensor) and not 0 <= strength < math.inf:
         raise ValueError(f"strength={strength} should be finite and at least 0 (0 leaves the covariance out)")
     products, repulsion = _several(query, keys, negatives, temperature)                  # (N, M), (N,)
     attracted = products.mean(1)                                                         # (N,) a

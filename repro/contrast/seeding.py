@@ -41,7 +41,8 @@ def draw(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
     shares = torch.nan_to_num(weights / weights.amax(), nan=1.0) * free                  # 0 / 0 where all are 0
     levels = 2.0 ** (52 - len(weights).bit_length())
     sums = shares.mul_(levels).to(torch.int64).cumsum(0)
-    return torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
+    row = torch.searchsorted(sums, (uniform * sums[-1:]).to(torch.int64), right=True)
+    return row.clamp_(max=len(weights) - 1)  # where none is free, any
 
 
 def uniformly(free: Tensor, n_select: int, generator: torch.Generator) -> Tensor:
@@ -73,6 +74,8 @@ def _nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
     """Of every cluster of k-means over the `free` points that keeps any, the point nearest to its mean.
 
     (P, d) points and (clusters,) rows of those that are the first means -> (at most clusters,) rows, in their order.
+    Of points equally near the earliest row counts: equal ones, and the two of a cluster of two, where rounding would
+    decide.
     """
     if len(starts) == 0:
         return starts
@@ -90,4 +93,7 @@ def _nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
         if torch.equal(before, owner):
             break
         means = belongs.T @ members / sizes.clamp(min=1).unsqueeze(1)
-    return rows[distances.masked_fill_(belongs == 0, math.inf).argmin(0)[alive]]
+    own = (members - means[owner]).square().sum(1, keepdim=True)       # the same for equal points, in whatever order
+    if len(starts) > 1:  # of a single cluster the mean is still its start
+        own = own.masked_fill(sizes[owner].unsqueeze(1) == 2, 0)
+    return rows[own.expand(-1, len(starts)).masked_fill(belongs == 0, math.inf).argmin(0)[alive]]

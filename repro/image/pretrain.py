@@ -42,7 +42,12 @@ def check_shared(recipe: ImageRecipe) -> None:
     if recipe.batch % processes or recipe.groups % processes:
         raise ValueError(
             f"batch={recipe.batch} or groups={recipe.groups} cannot be divided among {processes} processes, each of "
-            "which normalises its own samples; choose multiples, such as the 8 groups of --variant ghost_groups"
+            "which normalises its own samples; choose multiples, such as --groups 8"
+        )
+    if processes > 1 and recipe.query_groups != recipe.groups:
+        raise ValueError(
+            f"whole_query=True normalises the queries of a batch together, which {processes} processes do not: take "
+            "one process, or --whole-query false"
         )
 
 
@@ -85,12 +90,16 @@ class Pretrainer(Learner):
         check_shared(recipe)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection, recipe.groups)
+            network = (recipe.trunk, recipe.small, recipe.head, recipe.projection)
+            self.model = ImageModel(*network, recipe.query_groups)
             self.classifier = nn.Linear(TRUNKS[recipe.trunk], len(data.classes))
+            start = ImageModel(*network, recipe.groups)
+        if recipe.momentum_copied:
+            start.load_state_dict(self.model.state_dict())
+        self.keys = MomentumEncoder(start, recipe.momentum)
         entries, order, shuffle, views = seeds(seed, 4)
         noise = unit_noise(recipe.dictionary, recipe.projection, generator=torch.Generator().manual_seed(entries))
         self.dictionary = Dictionary(noise)
-        self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.classifier, self.keys, self.dictionary):
             module.to(device, memory_format=self.memory_format)
         self.optimiser = OPTIMISER(
@@ -108,51 +117,56 @@ class Pretrainer(Learner):
         self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = 0 if recipe.method == "random" else recipe.epochs * self.steps_per_epoch
         self.costly_steps = min(MONITORED, self.total_steps)
+        together = process()[1] == 1 and recipe.groups == 1  # all images are in one group, in whatever order
+        self.shuffles = recipe.shuffle and not together
         self.knn1 = 0.0
         self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
         self.incoming: Iterator[list[Tensor]] = iter(())
 
-    def step(self) -> Tensor:
-        """One optimisation step; the value of every term, (terms,)."""
-        if self.taken * MONITORED % self.total_steps < MONITORED:  # at the first step of every tenth
+    def prepare(self) -> None:
+        """Pictures of the next batch, learning rate and strength; of the first step of every tenth, `knn1` too."""
+        if self.taken * MONITORED % self.total_steps < MONITORED:
             self.knn1 = self._nearest_neighbour()
         index, pictures = self._next_batch()
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.recipe, self.taken, self.steps_per_epoch)
+        self._hand(pictures)
+        self.set_learning_rate(self.optimiser, learning_rate(self.recipe, self.taken, self.steps_per_epoch))
+        self.given["knn1"] = self.knn1
+        if self.recipe.method == "supervised":
+            self.given["labels"] = self.data.labels[index]
+
+    def compute(self) -> Tensor:
+        """One optimisation step; the value of every term, (terms,)."""
         self.model.train()
-        supervised = self.recipe.method == "supervised"
-        losses = self._supervised(pictures, index) if supervised else self._contrast(pictures)
-        self.taken += 1
+        losses = self._supervised() if self.recipe.method == "supervised" else self._contrast()
         values = torch.stack([*losses.values()]).detach()
         average([values])
-        return torch.cat([values, values.new_full((1,), self.knn1)])
+        return torch.cat([values, self.given.tensor("knn1").to(values).view(1)])
 
-    def _supervised(self, pictures: list[Tensor], index: Tensor) -> dict[str, Tensor]:
-        view, = self._augmented(pictures)
+    def _supervised(self) -> dict[str, Tensor]:
+        view, = self._augmented()
         with self.autocast():
             logits = self.classifier(self.model.features(view)).float()
-        losses = {"loss": cross_entropy(logits, self.data.labels[index].to(self.device, non_blocking=True))}
+        losses = {"loss": cross_entropy(logits, self.given.tensor("labels"))}
         self._descend(losses["loss"])
         return losses
 
-    def _contrast(self, pictures: list[Tensor]) -> dict[str, Tensor]:
-        query, keys = self._encoded(pictures)
+    def _contrast(self) -> dict[str, Tensor]:
+        query, keys = self._encoded()
         losses = self.losses(query, keys)
         self._descend(losses["loss"])
         self.dictionary.enqueue(gather(keys.mean(1)))
         self.keys.update(self.model)
         return losses
 
-    def _encoded(self, pictures: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Queries (n, d) and keys (n, keys, d)."""
-        query_view, *key_views = self._augmented(pictures)
-        together = process()[1] == 1 and self.recipe.groups == 1  # all images are in one group, in whatever order
+    def _encoded(self) -> tuple[Tensor, Tensor]:
+        """Queries (n, d) and keys (n, keys, d) of the pictures handed over."""
+        query_view, *key_views = self._augmented()
         with self.autocast():
             query = self.model(query_view)
-            if together or not self.recipe.shuffle:
-                keys = self.keys(torch.cat(key_views))
+            if self.shuffles:
+                keys = encode_shuffled(self.keys, torch.cat(key_views), self.given.tensor("order"))
             else:
-                keys = encode_shuffled(self.keys, torch.cat(key_views), generator=self.shuffle_generator)
+                keys = self.keys(torch.cat(key_views))
         return query, keys.unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
 
     def losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
@@ -165,7 +179,7 @@ class Pretrainer(Learner):
             case "ressl":
                 return {"loss": ressl(query, key, negatives, temperature, key_temperature)}
             case "jcl":
-                return {"loss": jcl(query, keys, negatives, temperature, self.strength())}
+                return {"loss": jcl(query, keys, negatives, temperature, self.given["strength"])}
             case "vanilla":
                 return {"loss": vanilla(query, keys, negatives, temperature)}
             case "sce":
@@ -181,9 +195,9 @@ class Pretrainer(Learner):
     @torch.no_grad()
     def positives(self) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (N, d) and keys (N, keys, d) of the next batch, and the dictionary (K, d); no weight changes."""
-        _, pictures = self._next_batch()
+        self._hand(self._next_batch()[1])
         self.model.train()
-        return *self._encoded(pictures), self.dictionary.entries
+        return *self._encoded(), self.dictionary.entries
 
     def strength(self) -> float:
         """JCL's weight of the covariance in the present epoch e of E: ramped, strength (e + 1) / E."""
@@ -212,11 +226,22 @@ class Pretrainer(Learner):
         rank, processes = process()
         return rows[rank::processes]
 
-    def _augmented(self, pictures: list[Tensor]) -> list[Tensor]:
-        """Pictures (n, 3, H, W) of every view as the networks take them, (n, 3, size, size)."""
-        count = len(pictures[0]) * process()[1]
-        return [self._drawn(view, images, count, self.generator)
-                for view, images in zip(self.source.views, pictures, strict=True)]
+    def _hand(self, pictures: list[Tensor]) -> None:
+        """Hand over the pictures (n, 3, H, W) of every view, and what else a batch needs."""
+        for number, images in enumerate(pictures):
+            self.given[f"pictures {number}"] = images
+        if self.shuffles:
+            places = self.recipe.keys * self.recipe.batch
+            self.given["order"] = torch.randperm(places, generator=self.shuffle_generator)
+        self.given["strength"] = self.strength()
+
+    def _augmented(self) -> list[Tensor]:
+        """The pictures of every view as the networks take them, (n, 3, size, size)."""
+        views = []
+        for number, view in enumerate(self.source.views):
+            pictures = self.given.tensor(f"pictures {number}")
+            views.append(self._drawn(view, pictures, len(pictures) * process()[1], self.generator))
+        return views
 
     def _drawn(self, view: View | ShiftedView, pictures: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """A view of the pictures; parameters are drawn for the whole batch of `count`, this process's are used."""

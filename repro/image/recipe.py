@@ -113,6 +113,11 @@ def contrasts(recipe: "ImageRecipe") -> bool:
     return recipe.method not in ("random", "supervised")
 
 
+def splits_keys(recipe: "ImageRecipe") -> bool:
+    """Whether a recipe is of a method whose released code may normalise the keys' trunk alone in groups, and does."""
+    return recipe.method in ("ressl", "sce") and recipe.groups > 1
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
@@ -129,6 +134,10 @@ class ImageRecipe(Recipe):
     )
     shuffle: bool = setting(
         True, "MoCo, section 3.3; among groups", used=lambda recipe: contrasts(recipe) and recipe.groups > 1
+    )
+    whole_query: bool = setting(
+        False, "MoCo, whose processes split queries as they do keys; SCE's released code splits the keys' trunk alone",
+        before=False, used=splits_keys,
     )
     size: int = setting(32, SCE, least=1)
     resize: int = setting(32, SCE, least=1)
@@ -149,6 +158,10 @@ class ImageRecipe(Recipe):
     strength: float = setting(4.0, JCL, least=0, used=of("jcl"))
     ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E", used=of("jcl"))
     momentum: float = setting(0.99, SCE, least=0, most=1, used=contrasts)
+    momentum_copied: bool = setting(
+        True, "MoCo; SCE's first release starts the momentum network from draws of its own, its later one copies",
+        before=True, used=contrasts,
+    )
     epochs: int = setting(200, SCE, least=1, used=trains)
     batch: int = setting(256, SCE, least=1, used=trains)
     learning_rate: float = setting(0.06, SCE, least=0, used=trains)
@@ -197,6 +210,11 @@ class ImageRecipe(Recipe):
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
         if self.keys > 1 and self.method not in SEVERAL_KEYS:
             raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
+
+    @property
+    def query_groups(self) -> int:
+        """In how many groups the query's trunk is normalised; that of the keys is in `groups`."""
+        return 1 if self.whole_query and splits_keys(self) else self.groups
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""
@@ -250,7 +268,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "swapped_views": {"query_view": "weak", "key_view": "strong"},  # SCE supplement, Alg. 1
     "zero_logit": {"masked_positive": False},  # SCE's pseudo-code and released code
     "released_projection": {"projection": 128},  # SCE, released code
-    "ghost_groups": {"groups": 8},  # SCE, released code
+    "ghost_groups": {"groups": 8, "whole_query": True},  # SCE, released code; MoCo and JCL split queries as well
+    "own_momentum_start": {"momentum_copied": False},  # SCE, first released code
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
 }

@@ -265,15 +265,15 @@ def _printed_differences(
     """Printed first rows minus the second ones; NaN where one is not printed."""
     if not found:
         raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
-    other_measure = parsed(claim.second).get("measure", [measure])[0]
+    other_measure, rows = parsed(claim.second).get("measure", [measure])[0], results.rows.to_dict("records")
     differences = []
     for sides in found:
         values = []
-        for row, column in zip(sides, (measure, other_measure), strict=True):
-            known = results.rows.loc[(results.rows[[*row]] == Series(row)).all(axis=1), column]
+        for side, column in zip(sides, (measure, other_measure), strict=True):
+            known = [row[column] for row in rows if side.items() <= row.items()]
             if len(known) != 1:
-                raise ValueError(f"{len(known)} printed rows have {row}; name what tells them apart")
-            values.append(float(known.iloc[0]))
+                raise ValueError(f"{len(known)} printed rows have {side}; name what tells them apart")
+            values += known
         differences.append(exact(values[0] - values[1]))
     return differences
 

@@ -94,7 +94,7 @@ def deviations(runs: DataFrame, kinds: Series | None = None) -> DataFrame:
         By row: value and df of the deviation, and source, by which rows are recognised that share one: their kind, or
         the row itself where it is one of `scattered`.
     """
-    kinds = Series("all", runs.index) if kinds is None else kinds
+    kinds = Series("all", runs.index) if kinds is None else kinds[runs.index]
     own = {row for _, rows in runs.groupby(kinds) for row in scattered(rows)}
     sources = [row if row in own else kind for row, kind in kinds.items()]
     parts = {source: pooled(rows) for source, rows in runs.groupby(Series(sources, runs.index, dtype=object))}

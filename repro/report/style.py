@@ -3,6 +3,7 @@
 And what several figures share: their heading, what may be compared in them, how ours and printed values are drawn.
 """
 
+import itertools
 import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -280,6 +281,14 @@ def legend_below(figure: Figure, handles: list, columns: int) -> None:
     """Below everything, where it hides nothing."""
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:
+    """Looks with those of names that have none of their own: called as they are, told apart by colour and marker."""
+    unknown = [name for name in dict.fromkeys(names) if name not in looks]
+    colours, markers = itertools.cycle((ORANGE, SKY, INK)), itertools.cycle("XP*")
+    return dict(looks) | {name: Look(str(name), colour, marker)
+                          for name, colour, marker in zip(unknown, colours, markers, strict=False)}
 
 
 def lines_of(table: DataFrame, name: str, looks: Mapping[str, Look]) -> list[tuple[str, DataFrame]]:

@@ -16,7 +16,7 @@ from torch import distributed
 from repro.data import manifest
 from repro.recipe import Recipe, choose
 
-SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each process on it; half of them are the frames of NTU RGB+D
+SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each cell on it; half of them are the frames of NTU RGB+D
 
 
 def resolve(device: str) -> torch.device:
@@ -37,13 +37,10 @@ def fits(size: int, device: torch.device) -> bool:
     return size <= (torch.cuda.mem_get_info(device)[0] + unused) // 2
 
 
-def gpu_places(most: int) -> int:
-    """How many processes train at once on this machine's GPUs: `most` on each, fewer where memory or cores are few."""
-    count = torch.cuda.device_count()
-    if most == 1 or count == 0:
-        return count
-    memory = min(torch.cuda.get_device_properties(number).total_memory for number in range(count))
-    return count * max(1, min(most, memory // SHARE_OF_A_GPU, cores() // count))
+def lanes(most: int) -> int:
+    """How many cells a GPU of this machine trains at once: `most`, fewer where its memory is small."""
+    memory = min(torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count()))
+    return max(1, min(most, memory // SHARE_OF_A_GPU))
 
 
 def gpu_names() -> list[str]:
@@ -167,7 +164,7 @@ def cost(device: torch.device) -> dict[str, Any]:
 
 
 def peak_mb(device: torch.device) -> int:
-    """The most memory in MiB since `begin`: what tensors took of a GPU, or this process; 0 where nobody tells."""
+    """The most memory in MiB since `begin`: what tensors of all lanes took of a GPU, or this process; 0 if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() // 2**20
     return int(_from_proc("/proc/self/status", "VmHWM", "0 kB").split()[0]) // 2**10

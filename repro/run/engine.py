@@ -1,7 +1,8 @@
 """Many cells: whoever is free claims one, trains it, stores its result, and goes on to the next.
 
 Cells are claimed through the store's locks, so any number of processes that ask for the same table share its work: this
-one, or a pool of workers that it hands them to, of this machine (`Local`) or of a dask cluster (`Cluster`).
+one (`Here`), or a pool of workers that it hands them to, of this machine (`Local`) or of a dask cluster (`Cluster`).
+There is one process for each GPU, which trains several cells in turns, each in a lane of its own.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import importlib.util
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from typing import Any
 
@@ -22,28 +23,45 @@ from tqdm.auto import tqdm
 from repro.data.disk import REMEDIES, naming
 from repro.data.parallel import Workers
 from repro.recipe import choose, parse_number
-from repro.run.device import cores, first, from_first, gpu_names, gpu_places, grouped
+from repro.run import device as devices
+from repro.run.device import cores, first, from_first, gpu_names, grouped
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Cell, Run, Store, trained
 
 ENGINES = ("auto", "inline", "local", "dask")
-ONE_CELL = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
-Train = Callable[[Run, tqdm], dict[str, Any]]
+ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
+Train = Callable[[Run, tqdm], Generator[None, None, dict[str, Any]]]
 Say = Callable[[Cell], str]
+Ended = list[tuple[Cell, Exception]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Here:
+    """This process, in a process group together with the others, with so many lanes."""
+
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.lanes} lanes" if self.lanes > 1 else "one process"
+
+    def count(self) -> int:
+        """How many processes train."""
+        return 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """So many worker processes of this machine; on CUDA they take turns with its GPUs, and each sees one."""
+    """So many worker processes of this machine; on CUDA each sees a GPU of its own."""
 
     workers: int
     device: str
+    lanes: int = 1
 
     def __str__(self) -> str:
-        return f"{self.workers} worker{'s' * (self.workers > 1)}"
+        return f"{self.workers} worker{'s' * (self.workers > 1)}" + f" of {self.lanes} lanes" * (self.lanes > 1)
 
     def count(self) -> int:
-        """How many cells are trained at once."""
+        """How many processes train."""
         return self.workers
 
     def started(self, most: int) -> contextlib.AbstractContextManager[Executor]:
@@ -56,11 +74,12 @@ class Local:
 class Cluster:
     """Workers of a dask cluster, by the address of its scheduler, that see the same REPRO_RUNS and REPRO_DATA.
 
-    A cell on CUDA takes one unit of the resource "GPU". dask is imported when it is used.
+    What is trained on CUDA takes one unit of the resource "GPU". dask is imported when it is used.
     """
 
     address: str
     device: str
+    lanes: int = 1
 
     def __str__(self) -> str:
         return self.address
@@ -92,36 +111,43 @@ class Cluster:
                                   "scheduler`, or leave out its address for workers of this machine") from error
 
 
-def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> Local | Cluster | None:
-    """The processes that train the cells, None for this one alone.
+def pool_of(
+    engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device
+) -> Here | Local | Cluster:
+    """The processes that train the cells.
 
     Args:
-        engine: "inline"; "local", worker processes of this machine; "dask", those of a dask cluster; or "auto": local
-            where several cells are trained at once, unless they are smoke runs, which end sooner than workers start.
-        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA `gpu_places`.
-            Of "dask" the address of a scheduler, which "auto" takes from dask's configuration if it is there, such as
+        engine: "inline", this process alone; "local", worker processes of this machine; "dask", those of a dask
+            cluster; or "auto": local where several processes train at once, unless cells are smoke runs, which end
+            sooner than workers start.
+        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
+            "dask" the address of a scheduler, which "auto" takes from dask's configuration if it is there, such as
             the environment variable DASK_SCHEDULER_ADDRESS; otherwise workers of this machine are started.
-        cells: to be trained; their recipe says `threads` and `cells_per_gpu`.
+        cells: to be trained; their recipe says `threads`, and how many `lanes` a GPU has at most.
         device: to train on.
 
     Raises:
-        ValueError: if the two are not of these, do not go together, or dask is asked for and not installed; in a
-            process group, which trains as one, for another engine than "inline".
+        ValueError: if the two are not of these, do not go together, or dask is asked for and not installed; for more
+            workers than GPUs; in a process group, which trains as one, for another engine than "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
+    on_gpu = device.type == "cuda"
+    lanes = devices.lanes(cells[0].recipe.lanes) if on_gpu and not grouped() else 1
     if grouped() or engine == "inline":
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
             raise ValueError(f"workers={workers} are not started by engine 'inline' or torchrun; leave them out")
-        return None
+        return Here(lanes)
     if engine == "dask" and (address := scheduler_address(workers)):
-        return Cluster(address, device.type)
-    recipe = cells[0].recipe
-    places = gpu_places(recipe.cells_per_gpu) if device.type == "cuda" else cores() // recipe.threads
+        return Cluster(address, device.type, lanes)
+    places = torch.cuda.device_count() if on_gpu else cores() // cells[0].recipe.threads
     count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
+    if on_gpu and count > places:
+        raise ValueError(f"workers={workers} exceeds the number of GPUs here, {places}, of which each trains "
+                         f"{lanes} cells at once in one process; leave it out")
     small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
-    return None if engine == "auto" and small else Local(count, device.type)
+    return Here(lanes) if engine == "auto" and small else Local(count, device.type, lanes)
 
 
 def scheduler_address(workers: str | int) -> str | None:
@@ -139,18 +165,17 @@ def scheduler_address(workers: str | int) -> str | None:
 
 
 def run_cells(
-    cells: Sequence[Cell], train: Train, store: Store, *, pool: Local | Cluster | None = None, say: Say | None = None,
-    announced: bool = True,
+    cells: Sequence[Cell], train: Train, store: Store, *, pool: Here | Local | Cluster = Here(),
+    say: Say | None = None, announced: bool = True,
 ) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
     Args:
         cells: what to run, in order.
         train: trains and evaluates one run, counting steps on the bar given, and returns its result: finite floats,
-            strings and a dict "cost".
+            strings and a dict "cost". It yields where another lane may have its turn.
         store: where runs live.
-        pool: of processes that share the cells; without one, this process trains them itself, in a process group
-            together with the others. A cell's result on a CPU does not depend on it.
+        pool: the processes that share the cells. A cell's result on a CPU does not depend on it.
         say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
             `finished.log` of the store.
         announced: print how many cells there are to train, and where.
@@ -158,7 +183,7 @@ def run_cells(
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
         ChildProcessError: the same where processes of the pool were lost or ended with an error, twice at the same
-            cell.
+            cell, or a lane did beside others.
         OSError: as `Store.require_writable`, before anything is trained.
     """
     missing = sum(store.run(cell).result is None for cell in cells)
@@ -173,7 +198,10 @@ def run_cells(
         return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
 
     while unfinished := from_first(left):
-        failed |= _share(unfinished, train, store, pool, say) if pool else _train_here(unfinished, train, store, say)
+        if isinstance(pool, Here):
+            failed |= _train_here(unfinished, train, store, pool, say)
+        else:
+            failed |= _share(unfinished, train, store, pool, say)
         for cell in from_first(left)[:1]:  # held by another command
             from_first(store.run(cell).wait)
     if failed:
@@ -185,16 +213,32 @@ def run_cells(
         )
 
 
-def _train_here(cells: Sequence[Cell], train: Train, store: Store, say: Say | None) -> dict[str, Exception]:
-    """Train the cells that no other command holds in this process, or its group at once; what diverged, by key."""
+def _train_here(
+    cells: Sequence[Cell], train: Train, store: Store, pool: Here, say: Say | None
+) -> dict[str, Exception]:
+    """Train the cells that no other command holds in this process, or its group at once; what failed, by key."""
     failed: dict[str, Exception] = {}
     runs = [store.run(cell) for cell in cells]
-    bar = functools.partial(tqdm, disable=not first())
-    with bar(total=len(runs), desc="cells", unit="cell") as done, bar(unit="step", leave=False) as steps:
+    alone = pool.lanes == 1  # the steps of one cell have a line of their own; of several, one line has all lanes
+    title = "cells" if alone else f"cells, {pool}"
+    with (
+        tqdm(total=len(runs), desc=title, unit="cell", disable=not first()) as done,
+        tqdm(unit="step", leave=False, disable=not (alone and first())) as steps,
+    ):
         done.initial = _show(done, runs)
-        for run in runs:
-            steps.set_description(f"{run.cell}")
-            if error := _settle(run, functools.partial(train, run, steps)):
+
+        def show(run: Run) -> None:
+            if alone:
+                steps.set_description(f"{run.cell}")
+            else:
+                _show(done, runs)
+
+        for run, error in in_lanes(runs, train, pool.lanes, steps, show):
+            if error and alone and not isinstance(error, NonFiniteLoss):
+                raise error  # as it is, with where it came from
+            if error:
+                if not isinstance(error, NonFiniteLoss):
+                    traceback.print_exception(error)
                 failed[run.cell.key] = _named(run.cell, error)
             _show(done, runs)
             _tell(done, run, store, say, len(failed))
@@ -206,58 +250,120 @@ def _share(
 ) -> dict[str, Exception]:
     """Have the pool train the cells that no other command holds; what failed, by key.
 
-    A cell whose process is lost, or ends it with an error, is tried once more.
+    A job is as many cells as a process has lanes. A cell whose process is lost, or that ends with an error of its own,
+    is tried once more, by itself.
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
     runs = [store.run(cell) for cell in cells]
     with pool.started(len(cells)) as executor, tqdm(total=len(runs), desc=f"cells, {pool}", unit="cell") as bar:
 
-        def submitted(cell: Cell) -> Future[Exception | None]:
-            return executor.submit(train_in_worker, cell, train, store)
+        def submitted(job: Sequence[Cell]) -> Future[Ended]:
+            return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
         bar.initial = _show(bar, runs)
-        waiting = {submitted(cell): cell for cell in cells}
+        jobs = [cells[first : first + pool.lanes] for first in range(0, len(cells), pool.lanes)]
+        waiting = {submitted(job): job for job in jobs}
+        told: set[str] = set()
         while waiting:
             _show(bar, runs)
             for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
-                cell, error = waiting.pop(future), future.exception()
-                if error and cell.key not in lost:
-                    tqdm.write(f"{_named(cell, error)}; trying once more", file=sys.stderr)
-                    lost.add(cell.key)
-                    waiting[submitted(cell)] = cell
+                job, error = waiting.pop(future), future.exception()
+                if isinstance(error, Troubled):
+                    ended = error.args[0]
                 elif error:
-                    failed[cell.key] = ChildProcessError(f"{_named(cell, error)} (tried twice)")
-                elif error := future.result():
-                    failed[cell.key] = _named(cell, error)
+                    ended = [(cell, error) for cell in job if store.run(cell).result is None]
                 else:
-                    _show(bar, runs)
-                    _tell(bar, store.run(cell), store, say, len(failed))
-        _show(bar, runs)
+                    ended = future.result()
+                for cell, met in ended:
+                    if _final(met):
+                        failed[cell.key] = _named(cell, met)
+                    elif cell.key in lost:
+                        failed[cell.key] = ChildProcessError(f"{_named(cell, met)} (tried twice)")
+                    else:
+                        tqdm.write(f"{_named(cell, met)}; trying once more", file=sys.stderr)
+                        lost.add(cell.key)
+                        waiting[submitted([cell])] = [cell]
+            _show(bar, runs)
+            for run in runs:
+                if run.cell.key not in told and (run.folder / "result.json").exists():
+                    told.add(run.cell.key)
+                    _tell(bar, run, store, say, len(failed))
     return failed
 
 
-def train_in_worker(cell: Cell, train: Train, store: Store) -> Exception | None:
+class Troubled(ChildProcessError):
+    """Of a worker, which such errors may have left in any state; its argument is what `train_in_worker` returns."""
+
+
+def train_in_worker(cells: Sequence[Cell], train: Train, store: Store, lanes: int) -> Ended:
     """What a worker does, which shows no progress: whoever started it does.
 
-    Returns the error of a cell that diverges, or of a disk that is full or may not be written: another try would end
-    alike. Any other is raised as ChildProcessError.
+    Returns the cells that end with an error, with these. Where one is neither a divergence nor of a disk that is full
+    or may not be written, they are raised, as `Troubled`, so that another process takes the worker's place.
     """
+    ended: Ended = []
+    troubled = False
+    with ONE_PROCESS, tqdm(disable=True) as steps:
+        for run, error in in_lanes([store.run(cell) for cell in cells], train, lanes, steps):
+            if error is None:
+                continue
+            if not _final(error):
+                traceback.print_exception(error)
+                error, troubled = ChildProcessError(f"{type(error).__name__}: {error}"), True
+            ended.append((run.cell, error))
+    if troubled:
+        raise Troubled(ended)
+    return ended
+
+
+def _final(error: BaseException) -> bool:
+    """Whether another try would end alike."""
+    return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
+
+
+def in_lanes(
+    runs: Sequence[Run], train: Train, lanes: int, steps: tqdm, show: Callable[[Run], None] = lambda run: None
+) -> Iterator[tuple[Run, Exception | None]]:
+    """Train runs, so many of them in turns; yields each when it has ended, with the error it ended with.
+
+    On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns.
+
+    Args:
+        runs: what to train, in order; those that other commands hold are left to them.
+        train, steps: see `run_cells`; the bar is that of a single lane.
+        lanes: how many runs are trained at once.
+        show: called with a run before each of its turns.
+    """
+    waiting = [*runs]
+    streams = [torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None for _ in range(lanes)]
+    running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
     try:
-        with ONE_CELL, tqdm(disable=True) as steps:
-            run = store.run(cell)
-            return _settle(run, functools.partial(train, run, steps))
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in REMEDIES:
-            return error
-        traceback.print_exc()
-        raise ChildProcessError(f"{type(error).__name__}: {error}") from None
+        while waiting or running:
+            while waiting and streams:
+                run = waiting.pop(0)
+                running.append((run, streams.pop(), _settled(run, functools.partial(train, run, steps))))
+            for lane in [*running]:
+                run, stream, training = lane
+                show(run)
+                try:
+                    with devices.threads(run.cell.recipe.threads), devices.full_precision(), torch.cuda.stream(stream):
+                        next(training)
+                except Exception as end:
+                    running.remove(lane)
+                    streams.append(stream)
+                    if lanes > 1:  # what it had on the device is for the next
+                        traceback.clear_frames(end.__traceback__)
+                    yield run, None if isinstance(end, StopIteration) else end
+    finally:
+        for _, _, training in running:
+            training.close()  # lets go of the cells at once: whoever asks for the traceback keeps all that it meets
 
 
-def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | None:
-    """Bring a run to its result unless another command holds it; the error if it diverges.
+def _settled(run: Run, train: Callable[[], Generator[None, None, dict[str, Any]]]) -> Generator[None, None, None]:
+    """Bring a run to its result, in turns, unless another command holds it.
 
-    In a process group the first claims it and writes what comes of it.
+    In a process group the first claims it and writes what comes of it; all of them diverge, as they average losses.
     """
     with contextlib.ExitStack() as held:
 
@@ -265,12 +371,8 @@ def _settle(run: Run, train: Callable[[], dict[str, Any]]) -> NonFiniteLoss | No
             return run.result is None and held.enter_context(run.claim()) and run.result is None
 
         if from_first(to_be_trained):
-            try:
-                result = train()
-            except NonFiniteLoss as error:  # in all processes: they average their losses
-                return error
+            result = yield from train()
             from_first(functools.partial(run.finish, result))
-    return None
 
 
 def _show(bar: tqdm, runs: Sequence[Run]) -> float:

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from repro.run.recorded import Buffers, Recorded
+
 CHUNK = 1024  # test samples that `nearest_labels` compares at a time, each with all of the training
 
 
@@ -27,7 +29,7 @@ def linear_probe(
     instead). All else is as for `linear_predictions`.
     """
     predictions = linear_predictions(train_features, train_labels, test_features, **settings)
-    return [percent(predicted == test_labels) for predicted in predictions]
+    return [100 * right / len(test_labels) for right in (predictions == test_labels).sum(1).tolist()]
 
 
 def linear_predictions(
@@ -59,22 +61,35 @@ def linear_predictions(
 
     Source: released taxonomy code, `lincls.py`; SCE and MoCo, released code.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator, device = torch.Generator().manual_seed(seed), test_features.device
+    on_gpu = device.type == "cuda"
     weight = (torch.randn(classes, test_features.shape[1], generator=generator) * 0.01).to(test_features)
     bias = torch.zeros(classes).to(test_features)
     parameters = [weight.requires_grad_(), bias.requires_grad_()]
-    optimiser = torch.optim.SGD(parameters, lr=rates[0], momentum=momentum)
+    optimiser = torch.optim.SGD(parameters, lr=rates[0], momentum=momentum, fused=on_gpu)
+    given = Buffers(device, stay=on_gpu)
+
+    def compute() -> Tensor:
+        index = given.tensor("index")
+        features = given.tensor("features") if callable(train_features) else train_features
+        logits = functional.linear(features[index], weight, bias)
+        loss = functional.cross_entropy(logits, train_labels[index])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    step = Recorded(compute, device, optimisers=[optimiser])
     predictions = []
     for rate in rates:
-        optimiser.param_groups[0]["lr"] = rate
-        features = train_features() if callable(train_features) else train_features
-        order = torch.randperm(len(features), generator=generator).to(features.device)
+        given["rate"] = rate
+        optimiser.param_groups[0]["lr"] = given["rate"]
+        if callable(train_features):
+            given["features"] = train_features()
+        order = torch.randperm(len(train_labels), generator=generator).to(device)
         for index in order.split(batch):
-            logits = functional.linear(features[index], weight, bias)
-            loss = functional.cross_entropy(logits, train_labels[index])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            given["index"] = index
+            step(len(index))
         with torch.no_grad():
             predictions.append(functional.linear(test_features, weight, bias).argmax(1))
     return torch.stack(predictions)

@@ -3,27 +3,34 @@
 import csv
 import functools
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
-from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.recipe import parse_number
-from repro.run.store import MEASURED, Cell, Store, check_parts, evaluation_of, parse_json
+from repro.run.store import MEASURED, Cell, Store, check_parts, evaluation_of, parse_json, warn_once
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
 
 
 def finished_cells(store: Store) -> DataFrame:
-    """One row per finished cell of the store; changes, recipe, metrics and cost as JSON."""
-    return DataFrame([_row(cell) for cell in store.finished()], columns=COLUMNS)
+    """One row per finished cell of the store; changes, recipe, metrics and cost as JSON.
+
+    One that is damaged is left out, and a line says so, once.
+    """
+    rows = []
+    for cell in store.finished():
+        try:
+            rows.append(_row(cell))
+        except ValueError as error:
+            warn_once(f"{store.folder(cell['key'])} is left out: {error}")
+    return DataFrame(rows, columns=COLUMNS)
 
 
 def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
@@ -65,12 +72,6 @@ def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
     return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int}), damaged
 
 
-@functools.cache
-def warn_once(problem: str) -> None:
-    """Print a line on standard error, the first time that it is to be printed."""
-    tqdm.write(problem, file=sys.stderr)
-
-
 def everything(finished: DataFrame | None = None) -> DataFrame:
     """Every finished cell, of figures/cells.csv and of REPRO_RUNS; those of the latter may be given as `finished`."""
     return merged(exported(), finished_cells(Store()) if finished is None else finished)
@@ -80,6 +81,16 @@ def exported() -> DataFrame:
     """The cells of figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
     cells = read_cells(manifest.project_root() / "figures" / "cells.csv")
     return cells if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv"), cells)
+
+
+@functools.cache
+def committed_fields() -> dict[str, set[tuple[int, frozenset[str]]]]:
+    """By study, the versions of the training with committed cells, and the fields that their recipes have."""
+    found: dict[str, set[tuple[int, frozenset[str]]]] = {}
+    cells = read_cells(manifest.shipped("figures") / "cells.csv")
+    for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
+        found.setdefault(study, set()).add((version, frozenset(json.loads(recipe))))
+    return found
 
 
 def merged(exported: DataFrame, finished: DataFrame) -> DataFrame:

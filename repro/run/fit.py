@@ -13,19 +13,21 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from repro.data.disk import naming, write_atomically
+from repro.run.code import Code
 from repro.run.device import first, from_first
 from repro.run.learner import Learner
 from repro.run.store import parse_json
 
+Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
 
@@ -41,12 +43,14 @@ def fit(
     checkpoint_seconds: float = 60.0,
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
-) -> dict[str, float]:
+    code: Code | None = None,
+) -> Generator[None, None, dict[str, float]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
-    step needs no host synchronisation. A report checks losses and weights, appends a line to `progress.jsonl` and, when
-    `checkpoint_seconds` have passed, saves a checkpoint, as the end does.
+    step needs no host synchronisation. It yields when the steps up to a report are handed to the device, so that others
+    may have their turn before it collects them. A report checks losses and weights, appends a line to `progress.jsonl`
+    and, when `checkpoint_seconds` have passed, saves a checkpoint, as the end does.
 
     Args:
         learner: what to train.
@@ -56,16 +60,20 @@ def fit(
         probe: measures the learner every `probe_steps` and at the end, drawing from no stream of it; what there is, is
             a line of `probes.jsonl`.
         probe_steps: 0, never.
+        code: what trains, whose identity stands in checkpoints; a line says where one of a cell that is taken up is of
+            other code.
 
     Returns:
-        {"seconds": time of the steps alone, summed over all interruptions, "steps": number of steps}
+        {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
+        number of steps}. On a GPU that is shared, whoever waits pays for what the device did for others meanwhile: the
+        seconds of all lanes together are right.
 
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
             Nothing of the bad steps is saved.
         ValueError: if the checkpoint is not of such a learner.
     """
-    done, seconds = _resume(learner, folder)
+    done, seconds = _resume(learner, folder, code)
     if first():
         for name in ("progress.jsonl", "probes.jsonl"):
             _truncate(folder / name, done)
@@ -77,32 +85,47 @@ def fit(
     progress.reset(learner.total_steps)
     progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
-    while done < learner.total_steps:
-        losses.append(learner.step())
-        done += 1
-        last = done == learner.total_steps
-        probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
-        if done % interval and not last and not probe_due:
-            continue
-        means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
-        _check_weights(learner, done)
-        losses.clear()
-        now = time.monotonic()
-        seconds += now - reported_at
-        line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
-        _append(folder / "progress.jsonl", line)
-        progress.set_postfix(means, refresh=False)
-        progress.update(done - progress.n)
-        if probe and probe_due and (measured := probe()):
-            _append(folder / "probes.jsonl", {"step": done, **measured})
-        late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
-        if last or from_first(late):
-            _save(learner, folder, done, seconds)
-            saved_at = time.monotonic()
-        reported_at = time.monotonic()
+    try:
+        while done < learner.total_steps:
+            losses.append(learner.step())
+            done += 1
+            last = done == learner.total_steps
+            probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
+            if done % interval and not last and not probe_due:
+                continue
+            seconds += time.monotonic() - reported_at
+            yield
+            reported_at = time.monotonic()  # turns of others do not count
+            means = _checked(torch.stack(losses).double().cpu(), learner.terms, done)
+            _check_weights(learner, done)
+            losses.clear()
+            now = time.monotonic()
+            seconds += now - reported_at
+            line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
+            _append(folder / "progress.jsonl", line)
+            progress.set_postfix(means, refresh=False)
+            progress.update(done - progress.n)
+            if probe and probe_due and (measured := probe()):
+                _append(folder / "probes.jsonl", {"step": done, **measured})
+            late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
+            if last or from_first(late):
+                _save(learner, folder, done, seconds, code)
+                saved_at = time.monotonic()
+            reported_at = time.monotonic()
+    finally:
+        learner.release()  # its memory is for what measures, and for others
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
-        _save(learner, folder, done, seconds)
+        _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)}
+
+
+def finish(training: Generator[Any, None, Outcome]) -> Outcome:
+    """Let a training run to its end with nothing beside it; what it returns."""
+    while True:
+        try:
+            next(training)
+        except StopIteration as end:
+            return end.value
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
@@ -146,13 +169,14 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
 
 
-def _save(learner: Learner, folder: Path, done: int, seconds: float) -> None:
+def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
+    state["code"] = code.identity if code else None
     if first():
         save_checkpoint(folder, state)
 
 
-def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
+def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float]:
     """Steps and seconds of the newest sound checkpoint, whose state the learner takes over."""
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
@@ -167,6 +191,8 @@ def _resume(learner: Learner, folder: Path) -> tuple[int, float]:
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
                          f"state does not fit ({error}); move that folder away, and the cell starts anew") from error
+    if code and code.differs(state.get("code")) and first():
+        tqdm.write(f"{folder} was begun by other code; move it away to begin anew, or {code.advice()}", file=sys.stderr)
     return state["step"], state["seconds"]
 
 

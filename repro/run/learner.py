@@ -1,7 +1,8 @@
 """What `fit` trains: a learner, which registers its parts and random streams, and so can be saved and taken up."""
 
 import abc
-from collections.abc import Mapping
+import functools
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor
 
 from repro.recipe import Recipe
-from repro.run.device import autocast, precision_of
+from repro.run.device import autocast, grouped, precision_of
+from repro.run.recorded import Buffers, Recorded
 
 
 def seeds(seed: int, count: int, of: str = "") -> list[int]:
@@ -62,10 +64,11 @@ class ShuffledBatches:
 
 
 class Learner(abc.ABC):
-    """A training: all its state, and how to take a step.
+    """A training: all its state, and how to take a step, of which the host prepares and the device computes its half.
 
     A subclass sets `terms`, `steps_per_epoch`, `total_steps` and registers all attributes that training changes, by
-    their names, which the saved state has too.
+    their names, which the saved state has too. What `compute` changes it changes in place, so that it can be recorded
+    (`repro.run.recorded`).
 
     Args:
         recipe: hyper-parameters.
@@ -81,6 +84,9 @@ class Learner(abc.ABC):
         name: of the learner's folder in that of the run; "" for the main one, whose folder is the run's.
         precision: "float32" or "bfloat16", of matrix products inside `autocast`; that of the device it was begun on.
         taken: steps so far.
+        given: what `prepare` hands to `compute`. Where shapes are `fixed` it stays where it is.
+        fixed: whether shapes of `compute` depend on `bucket` alone, as a recording needs: on CUDA.
+        bucket: what shapes of the next step depend on; None for one that is not to be recorded.
         parts: names of modules, optimisers, dictionaries: of all that has a `state_dict`.
         streams: names of what random choices come from: generators and the order of samples.
         kept: names of what else changes: numbers, tensors on the device and dicts of these.
@@ -99,10 +105,54 @@ class Learner(abc.ABC):
     def __init__(self, recipe: Recipe, data: Any, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
         self.precision, self.taken = precision_of(recipe, device), 0
+        self.fixed = device.type == "cuda"
+        self.given = Buffers(device, stay=self.fixed)
+        self.bucket: Hashable = ()
 
     @abc.abstractmethod
+    def prepare(self) -> None:
+        """The host's half of a step: put indices, learning rate and whatever else differs between steps in `given`."""
+
+    @abc.abstractmethod
+    def compute(self) -> Tensor:
+        """The device's half: one optimisation step; the value of every term, (len(terms),), on the device."""
+
+    def observe(self) -> None:  # noqa: B027 (most have nothing to do)
+        """What happens after a step and is no part of it, such as a look at the test split."""
+
+    def unrecordable(self) -> str:
+        """Why `compute` cannot be recorded; "" if it can."""
+        return "processes that share a cell wait for one another" if grouped() else ""
+
+    @functools.cached_property
+    def recorded(self) -> Recorded:
+        """`compute`, which is recorded where that is possible."""
+        streams = [getattr(self, name) for name in self.streams]
+        generators = [stream for stream in streams if isinstance(stream, torch.Generator)]
+        parts = [getattr(self, name) for name in self.parts]
+        return Recorded(
+            self.compute, self.device, reason=self.unrecordable(),
+            generators=[generator for generator in generators if generator.device.type == "cuda"],
+            optimisers=[part for part in parts if isinstance(part, torch.optim.Optimizer)],
+        )
+
+    def release(self) -> None:
+        """Let go of what was recorded, and so of its memory; the next steps are recorded anew."""
+        self.__dict__.pop("recorded", None)
+
     def step(self) -> Tensor:
         """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device."""
+        self.prepare()
+        values = self.recorded(self.bucket)
+        self.taken += 1
+        self.observe()
+        return values
+
+    def set_learning_rate(self, optimiser: torch.optim.Optimizer, rate: float) -> None:
+        """Let the next step be taken with a learning rate."""
+        self.given["learning_rate"] = rate
+        for group in optimiser.param_groups:
+            group["lr"] = self.given["learning_rate"]
 
     def autocast(self) -> torch.autocast:
         """A context whose matrix products and convolutions are computed in the learner's precision."""
@@ -129,6 +179,7 @@ class Learner(abc.ABC):
         odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
         if odd:
             raise KeyError(*sorted(odd))
+        self.release()  # a recording is of the places where the state lay before
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         for name in (*self.kept, "taken"):
@@ -142,4 +193,4 @@ def _moved(value: Any, device: torch.device) -> Any:
     """The value with all its tensors on the device."""
     if isinstance(value, dict):  # of the same kind, as an undisturbed run saves it
         return type(value)((name, _moved(part, device)) for name, part in value.items())
-    return value.to(device) if isinstance(value, Tensor) else value
+    return value.to(device, copy=True) if isinstance(value, Tensor) else value  # training changes it in place

@@ -1,11 +1,13 @@
 """What a table will cost, before it is trained: a few real steps of every recipe, extrapolated to all of its steps."""
 
+import dataclasses
 import functools
 import heapq
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -13,18 +15,18 @@ from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.engine import Cluster, Local, run_cells
+from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.learner import Learner
 from repro.run.store import Cell, Run, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 Learners = Callable[[Cell, torch.device], Iterator[Learner]]
 LEFT_OUT = ("Pre-training and fine-tuning are included; loading data, probes along training and at its end, tests and "
-            "other evaluation are not.")
+            "other evaluation are not; nor is what lanes of a GPU gain.")
 
 
 def plan(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Local | Cluster | None
+    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Here | Local | Cluster
 ) -> str:
     """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
 
@@ -50,7 +52,7 @@ def plan(
         minutes_per_cell=("minutes_per_cell", "first"), minutes_left=("minutes_left", "sum"),
         memory_mb=("peak_mb", "first"),
     ).to_string(index=False, float_format="{:.4g}".format)
-    workers = min(len(runs), pool.count() if pool else 1)
+    workers = min(len(runs), pool.count())
     who = f"{workers} processes" if workers > 1 else "one process"
     times = [60 * minutes for minutes in rows["minutes_left"]]
     memory = "" if device.type == "cuda" else f", {workers * rows['peak_mb'].max()} MB"
@@ -59,7 +61,7 @@ def plan(
 
 
 def _measured(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Local | Cluster | None
+    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Here | Local | Cluster
 ) -> dict[str, dict[str, float]]:
     """What `calibrate` finds of cells of different recipes, by the canonical form of these."""
     tqdm.write(f"measuring a few steps of {len(cells)} recipes", file=sys.stderr)
@@ -67,11 +69,13 @@ def _measured(
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
         scratch = Store(Path(folder))
         measure = functools.partial(calibrate, learners=learners, device=device)
-        run_cells(cells, measure, scratch, pool=pool, announced=False)
+        run_cells(cells, measure, scratch, pool=dataclasses.replace(pool, lanes=1), announced=False)
         return {cell.recipe.canonical(): scratch.run(cell).read()["cost"] for cell in cells}
 
 
-def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.device) -> dict[str, dict[str, float]]:
+def calibrate(
+    run: Run, progress: tqdm, *, learners: Learners, device: torch.device
+) -> Generator[None, None, dict[str, dict[str, float]]]:
     """Take a few steps of everything that is trained for the run's cell, in the place of training it.
 
     Returns:
@@ -79,8 +83,10 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
         seconds_after, of the others; peak_mb, memory of the process, on CUDA of the device, so far in this cell.
     """
     devices.begin(device)
-    with devices.threads(run.cell.recipe.threads), devices.full_precision():
-        forecasts = [(learner.total_steps, forecast(learner, device)) for learner in learners(run.cell, device)]
+    forecasts = []
+    for learner in learners(run.cell, device):
+        forecasts.append((learner.total_steps, forecast(learner, device)))
+        yield
     (steps, seconds), *others = forecasts
     after = sum(seconds for _, seconds in others)
     return {"cost": {"steps": steps, "seconds": seconds, "seconds_after": after, "peak_mb": devices.peak_mb(device)}}
@@ -89,7 +95,8 @@ def calibrate(run: Run, progress: tqdm, *, learners: Learners, device: torch.dev
 def forecast(learner: Learner, device: torch.device) -> float:
     """Seconds that all steps of an untrained learner will take, by a few of its first epoch, which it takes.
 
-    The first step counts as often as there are costly steps; other steps as the mean of those that follow it.
+    The first step counts as often as there are costly steps; other steps as the median of those that follow it, some of
+    which are recorded.
     """
     def step() -> float:
         began = time.perf_counter()
@@ -105,7 +112,7 @@ def forecast(learner: Learner, device: torch.device) -> float:
     most = min(learner.steps_per_epoch, learner.total_steps) - 1
     while len(others) < most and sum(others) < MEASURED:
         others.append(step())
-    usual = sum(others) / len(others) if others else opening
+    usual = statistics.median(others) if others else opening
     return learner.costly_steps * opening + (learner.total_steps - learner.costly_steps) * usual
 
 

@@ -9,12 +9,14 @@
 import contextlib
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
 import math
 import os
 import reprlib
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -184,10 +186,26 @@ class Store:
         return self.root / "cells" / key
 
     def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key; raises as `read_description`."""
-        folders = sorted(path.parent for path in self.root.glob("cells/*/result.json"))
-        return [read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")}
-                for folder in folders]
+        """Description and result of every complete cell, ordered by key.
+
+        One that is damaged is left out, and a line says so, once.
+        """
+        cells = []
+        for folder in sorted(path.parent for path in self.root.glob("cells/*/result.json")):
+            try:
+                described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
+                cells.append(described | {"result": result})
+            except ValueError as error:
+                warn_once(f"{folder} is left out: {error}")
+        return cells
+
+
+@functools.cache
+def warn_once(problem: str) -> None:
+    """Print a line on standard error, the first time that it is to be printed."""
+    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+
+    tqdm.write(problem, file=sys.stderr)
 
 
 def evaluation_of(result: dict[str, Any]) -> int:

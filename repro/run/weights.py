@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from safetensors import safe_open
 
 Model = TypeVar("Model", bound=nn.Module)
+DESCRIBED = ("architecture", "recipe", "view")  # texts in the metadata
 
 
 def save(path: Path, model: nn.Module, recipe: Mapping[str, Any], view: Mapping[str, Any]) -> None:
@@ -70,7 +71,13 @@ def _opened(path: Path, name: str) -> Iterator[tuple[Any, "safe_open"]]:
         raise FileNotFoundError(f"{path} is not a file; write one with `repro results weights KEY`")
     try:
         with safe_open(path, framework="pt") as file:
-            yield json.loads((file.metadata() or {})[name]), file
-    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no sound safetensors file with {name!r} in its metadata, as `repro results "
-                         f"weights KEY` writes it ({error!r}); export it again") from error
+            texts = file.metadata() or {}
+            if name in texts:
+                yield json.loads(texts[name]), file
+                return
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no sound safetensors file as `repro results weights KEY` writes it ({error!r}); "
+                         "export it again") from error
+    lacking = [text for text in DESCRIBED if text not in texts]
+    raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
+                     "describes a model: it comes from elsewhere; read its tensors by `safetensors.torch.load_file`")

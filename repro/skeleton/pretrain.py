@@ -10,13 +10,15 @@ from repro.contrast.momentum import MomentumEncoder, follow
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 from repro.skeleton.data import Sequences, SkeletonSet
-from repro.skeleton.model import Packing, SkeletonModel
+from repro.skeleton.gru_cpu import Packing
+from repro.skeleton.model import SkeletonModel, projection_head
 from repro.skeleton.recipe import SkeletonRecipe, trains
 from repro.skeleton.terms import TERMS, Batch
 
 VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
 CHUNK = 12800  # frames, padding included, that are encoded or decoded at a time to evaluate
+BUCKET = 25    # frames: where shapes are fixed, batches are padded to a multiple of it
 
 
 class Pretrainer(Learner):
@@ -50,18 +52,21 @@ class Pretrainer(Learner):
         if trains(recipe) and recipe.batch > len(self.train):
             available = f"{len(self.train)} training sequences of {data.name}"
             raise ValueError(f"batch={recipe.batch} exceeds the {available}; choose a smaller batch")
-        longest, features = int(data.lengths.max()), data.frames.shape[1]
+        self.longest, features = int(data.lengths.max()), data.frames.shape[1]
         initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(initialisation)
             shape = (recipe.units, recipe.layers, recipe.projection)
             self.model = SkeletonModel(features, *shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+            self.keys = MomentumEncoder(self.model, recipe.momentum)
+            if not recipe.key_head_copied:
+                own = projection_head(recipe.head, recipe.units, recipe.projection)
+                self.keys.twin.head = own.requires_grad_(False)
         drawn = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
-        crop, drawn = min(recipe.td_crop or longest, longest), torch.Generator().manual_seed(sequences)
+        crop, drawn = min(recipe.td_crop or self.longest, self.longest), torch.Generator().manual_seed(sequences)
         entries = sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
         self.sequence_dictionary = Dictionary(entries)
-        self.keys = MomentumEncoder(self.model, recipe.momentum)
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
         self.optimiser = OPTIMISER(self.model.parameters(), lr=recipe.learning_rate, fused=True)
@@ -73,17 +78,27 @@ class Pretrainer(Learner):
         self.kept = ("best", "weights") if recipe.select == "best_on_test" else ()
         self.best, self.weights = -1.0, copy.deepcopy(self.model.state_dict())
 
-    def step(self) -> Tensor:
+    def prepare(self) -> None:
+        """Indices of the next batch, whose bucket is the number of frames that it is padded to."""
+        index = self.train[self.order.take()]
+        self.given["index"] = index
+        self.cpu_lengths = self.sequences.lengths[index]
+        self.bucket = int(self.cpu_lengths.max())
+        if self.fixed:  # objectives leave padding out: more of it changes no result
+            self.bucket = min(-(-self.bucket // BUCKET) * BUCKET, self.longest)
+
+    def compute(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
-        clean, lengths, cpu_lengths = self._next_batch()
+        clean, lengths = self.sequences.padded(self.given.tensor("index"), self.bucket)
         inputs = {"augmented": self._view(clean, lengths)} if "augmented" in self.inputs else {}
         inputs |= {"clean": clean} if "clean" in self.inputs else {}
         view = {"key": self._view(clean, lengths)} if "key" in self.inputs else {}
         dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
+        read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
-                key, key_sequence = self._represented(self.keys.twin, view, cpu_lengths, dictionaries[1].shape[1])
-            embedded, decoded = self._represented(self.model, inputs, cpu_lengths)
+                key, key_sequence = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
+            embedded, decoded = self._represented(self.model, inputs, read)
             decoded |= {name: sequence[:, : clean.shape[1]] for name, sequence in key_sequence.items()}
             batch = Batch(clean, lengths, embedded | key, decoded, *dictionaries)
             losses = {name: TERMS[name].loss(batch, self.recipe) for name in self.terms[:-1]}
@@ -91,38 +106,43 @@ class Pretrainer(Learner):
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        if self.recipe.ema_head_twice and "key" in self.inputs:
+            follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
         self.optimiser.step()
         self._update_keys(key, key_sequence)
-        self.taken += 1
+        return torch.stack([*losses.values(), loss]).detach()
+
+    def observe(self) -> None:
+        """Look at the test split where the recipe selects there, and remember the best weights."""
         if self.kept and self.taken % (self.recipe.select_every * self.steps_per_epoch) == 0:
             accuracy = self.accuracy_on_test()
             if accuracy > self.best:
                 self.best, self.weights = accuracy, copy.deepcopy(self.model.state_dict())
-        return torch.stack([*losses.values(), loss]).detach()
 
-    def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Sequences (N, T, D) cut to the longest of the batch, lengths (N,), and these on the CPU."""
-        return self.sequences.batch(self.train[self.order.take()])
+    def unrecordable(self) -> str:
+        """See `Learner.unrecordable`."""
+        packs = "torch packs the sequences of a bidirectional encoder on the host"
+        return packs if self.recipe.bidirectional else super().unrecordable()
 
     def _view(self, clean: Tensor, lengths: Tensor) -> Tensor:
         recipe = self.recipe
         return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
-    def _packing(self, cpu_lengths: Tensor) -> Packing | None:
+    def _packing(self, lengths: Tensor) -> Packing | None:
         """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""
-        return Packing(cpu_lengths) if self.device.type == "cpu" else None
+        return None if self.fixed else Packing(lengths)
 
     def _represented(
-        self, model: SkeletonModel, inputs: dict[str, Tensor], cpu_lengths: Tensor, least: int = 0
+        self, model: SkeletonModel, inputs: dict[str, Tensor], lengths: Tensor, least: int = 0
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """What the objective needs of a model by input: embeddings (N, projection), and decoded sequences (N, T, D).
 
-        Inputs (N, T, D) go through together, exactly: no layer normalises over the batch. At least `least` frames are
-        decoded.
+        Inputs (N, T, D), of `lengths` (N,) frames each, go through together, exactly: no layer normalises over the
+        batch. At least `least` frames are decoded.
         """
         if not inputs:
             return {}, {}
-        repeated, joined = cpu_lengths.repeat(len(inputs)), torch.cat(list(inputs.values()))
+        repeated, joined = lengths.repeat(len(inputs)), torch.cat(list(inputs.values()))
         readouts = model.encoder(joined, repeated, self._packing(repeated))
         embedded, decoded = {}, {}
         if any(name in inputs for name in self.needs["embedded"]):
@@ -130,7 +150,7 @@ class Pretrainer(Learner):
         names = [name for name in self.needs["decoded"] if name in inputs]
         if names:
             by_input = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
-            packing = self._packing(cpu_lengths.clamp(min=least).repeat(len(names)))
+            packing = self._packing(lengths.clamp(min=least).repeat(len(names)))
             frames = max(joined.shape[1], least)
             sequences = model.decode(torch.cat([by_input[name] for name in names]), frames, packing)
             decoded = dict(zip(names, sequences.chunk(len(names)), strict=True))
@@ -145,8 +165,6 @@ class Pretrainer(Learner):
         if key_sequence and self.recipe.td_queue == "live":
             self.sequence_dictionary.enqueue(key_sequence["key"][:, : self.sequence_dictionary.entries.shape[1]])
         self.keys.update(self.model)
-        if self.recipe.ema_head_twice:
-            follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
 
     @torch.no_grad()
     def features(self, data: SkeletonSet, frames: int = CHUNK) -> tuple[Tensor, Tensor]:

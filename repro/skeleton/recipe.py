@@ -30,6 +30,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mlp_head": {"head": "mlp"},  # the repository's earlier models
     "bidirectional": {"bidirectional": True},  # the repository's earlier auto-encoder for NW-UCLA; see model.py
     "ema_head_twice": {"ema_head_twice": True},  # the released code lists the head in both groups it averages
+    "own_key_head": {"key_head_copied": False},  # the released code copies encoder and decoder alone
 }
 # What the recipes for NTU RGB+D change, with the source.
 NTU: Values = {
@@ -80,7 +81,7 @@ def keys_through_head(recipe: "SkeletonRecipe") -> bool:
 class SkeletonRecipe(Recipe):
     """One pre-training and its evaluation. Defaults: NW-UCLA, one layer of 512 units."""
 
-    cells_per_gpu: ClassVar[int] = 8  # a GRU's frames come one after the other, each small for a GPU
+    lanes: ClassVar[int] = 15  # a GRU's frames come one after the other, each small for a GPU
     gpu_precision: ClassVar[str] = "float32"
     named_by: ClassVar[str] = "objectives"
 
@@ -119,7 +120,13 @@ class SkeletonRecipe(Recipe):
     sequence_dictionary: int = setting(640, UCLA, least=1, used=decodes_keys)
     temperature: float = setting(0.1, UCLA, least=1e-6, used=contrasts)
     momentum: float = setting(0.999, UCLA, least=0, most=1, used=contrasts)
-    ema_head_twice: bool = setting(False, "paper; true in the released code", used=keys_through_head)
+    ema_head_twice: bool = setting(
+        False, "paper; true in the released code", keyed_as={True: "before and after the step"}, used=keys_through_head
+    )
+    key_head_copied: bool = setting(
+        True, "the supplement's momentum encoder is a copy; the released code never copies the head", before=True,
+        used=keys_through_head,
+    )
     flip: float = setting(0.5, "released code", least=0, most=1, used=views)
     shear: float = setting(1.0, "released code", least=0, used=views)
     epochs: int = setting(150, UCLA, least=0, used=trains)

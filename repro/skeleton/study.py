@@ -8,7 +8,7 @@ from torch import Tensor
 
 from repro.data import manifest
 from repro.recipe import Rows
-from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, percent, spread, standardised
+from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, spread, standardised
 from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, load
@@ -149,8 +149,8 @@ def _probed(learner: Pretrainer, features: Tensor, learning_rate: float) -> Tens
 
 def _reported(right: Tensor, select: str) -> float:
     """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
-    accuracies = [percent(epoch) for epoch in right]
-    return max(accuracies) if select == "best_on_test" else accuracies[-1]
+    counts = right.sum(1).tolist()
+    return 100 * (max(counts) if select == "best_on_test" else counts[-1]) / right.shape[1]
 
 
 SKELETONS = Study(

@@ -20,7 +20,8 @@ from repro.audiovisual import MODALITIES, VIEWS, augment, pretrain, study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
-from repro.run.fit import NonFiniteLoss, fit
+from repro.run.fit import NonFiniteLoss, finish, fit
+from repro.run.recorded import Buffers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -113,7 +114,7 @@ def test_equal_seeds_start_from_equal_weights_whatever_the_method():
 def test_scratch_takes_no_steps(tmp_path):
     fast = learner("scratch")
     before = copy.deepcopy(fast.state_dict())
-    assert fit(fast, tmp_path, tqdm(disable=True))["steps"] == 0
+    assert finish(fit(fast, tmp_path, tqdm(disable=True)))["steps"] == 0
     assert_equal_states(fast.state_dict(), before)
 
 
@@ -128,7 +129,7 @@ def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
 def test_a_training_that_diverges_says_so(tmp_path, method, changes):
     fast = learner(method, learning_rate=1e30, **changes)
     with pytest.raises(NonFiniteLoss, match=r"at step [2-6]; lower|^step [2-6]: .* not finite.*; lower the learning"):
-        fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0)
+        finish(fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -312,6 +313,7 @@ def test_a_step_reads_no_value(method, meta, monkeypatch):
     monkeypatch.setattr(pretrain, "select", lambda *_, n_select, excluded, **named: (
         excluded.int().argsort(stable=True)[:n_select]))
     monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
     monkeypatch.setattr(fast, "_augmented", augmented)
     for module in (fast.towers, fast.classifiers, fast.keys, fast.dictionaries, fast.entries):
         module.to(meta)

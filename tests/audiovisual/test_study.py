@@ -19,7 +19,7 @@ from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
 from repro.data import manifest
 from repro.run.evaluate import cosine_rates, linear_probe
-from repro.run.fit import fit, load_checkpoint
+from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.store import Store
 
 SMALL = {"finetune_epochs": 1, "finetune_batch": 5, "finetune_windows": 2, "iterations": 4}
@@ -57,7 +57,7 @@ def trained(store, cell):
     """The result of the cell, and its run."""
     run = store.run(cell)
     with run.claim():
-        run.finish(table.train(run, tqdm(disable=True), study=study.CLIPS, device=CPU))
+        run.finish(finish(table.train(run, tqdm(disable=True), study=study.CLIPS, device=CPU)))
     return run.result, run
 
 
@@ -65,7 +65,7 @@ def pretrained(cell, folder):
     """The cell's pretrainer, trained on its own."""
     folder.mkdir()
     alone = Pretrainer(cell.recipe, study.data_of(cell.recipe), cell.seed, CPU)
-    fit(alone, folder, tqdm(disable=True))
+    finish(fit(alone, folder, tqdm(disable=True)))
     return alone
 
 

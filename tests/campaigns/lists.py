@@ -11,13 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from repro import papers
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
+from repro.experiments import cells_by_table
 from repro.papers.cmacc.logs import LOGS
 from repro.report import logs
 from repro.run import export
-from repro.table import standing
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
@@ -171,7 +170,7 @@ def read_cells(contents: bytes, folder: Path) -> None:
         numbers = [value for value in json.loads(row["metrics"]).values() if type(value) is not str]
         assert all(type(value) in (int, float) and math.isfinite(value) for value in numbers), numbers
         assert type(json.loads(row["recipe"])) is dict and row["seed"] >= 0
-    for gathered in standing(papers.tables().values(), export.merged(found, found[:0])).values():
+    for gathered in cells_by_table(export.merged(found, found[:0])).values():
         assert set(gathered["key"]) <= set(found["key"])
 
 

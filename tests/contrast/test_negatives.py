@@ -277,3 +277,56 @@ def test_no_tensor_grows_with_the_candidates_that_are_excluded(strategy):
     with Watch() as watch:
         chosen(strategy, tensors, n_select=10, excluded=excluded)
     assert watch.elements <= 20 * 24 and not watch.reads
+
+
+# ---------------------------------------------------------------------------------------------- unchecked
+
+
+LEFT_TO_THE_DEVICE = [strategy for strategy in STRATEGIES if strategy != "released"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("strategy", LEFT_TO_THE_DEVICE)
+def test_unchecked_the_same_rows_are_chosen_and_no_value_is_read(strategy, normalised, dtype):
+    for scale in (1.0, 1e-7, 1e9, 0.0) if dtype == torch.float32 else (1.0,):
+        tensors = arguments(40, 5, 6, 3, dtype=dtype)
+        tensors[0].mul_(scale)
+        for n_select in (0, 1, 12, 40):
+            given = {"n_select": n_select, "seed": n_select, "normalised": normalised}
+            with Watch() as watch:
+                rows = select(strategy, *tensors, n_select=n_select, excluded=None, generator=drawing(n_select),
+                              normalised=normalised, checked=False)
+            assert not watch.reads
+            assert rows.tolist() == rows_of(strategy, tensors, **given)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("strategy", LEFT_TO_THE_DEVICE)
+def test_unchecked_no_excluded_row_is_chosen_and_what_is_follows_from_the_others(strategy, normalised):
+    tensors = arguments(30, 5, 4, 3)
+    tensors[0][10:14] = tensors[0][3]
+    for seed in range(5):
+        excluded = torch.rand(30, generator=drawing(seed)) < 0.4
+        remaining = (~excluded).nonzero().squeeze(1)
+        for n_select in (1, 8, len(remaining)):
+            given = {"n_select": n_select, "excluded": excluded, "seed": seed, "normalised": normalised}
+            assert rows_of(strategy, tensors, checked=False, **given) == rows_of(strategy, tensors, **given)
+
+
+@pytest.mark.parametrize("strategy", LEFT_TO_THE_DEVICE)
+def test_unchecked_values_that_are_not_finite_choose_rows_and_too_few_candidates_too(strategy):
+    tensors = arguments(20, 5, 4, 3, dtype=torch.float32)
+    crowded = torch.arange(20) > 3
+    for value in (math.nan, math.inf, 0.0):
+        for tensor in tensors:
+            broken = [torch.full_like(other, value) if other is tensor else other for other in tensors]
+            rows = select(strategy, *broken, n_select=8, excluded=None, generator=drawing(0), checked=False)
+            assert rows.shape == (8,) and rows.min() >= 0 and rows.max() < 20
+    rows = select(strategy, *tensors, n_select=8, excluded=crowded, generator=drawing(0), checked=False)
+    assert rows.shape == (8,) and rows.min() >= 0 and rows.max() < 20
+
+
+def test_the_released_choice_cannot_be_left_to_the_device():
+    with pytest.raises(ValueError, match=r"strategy='released' waits for the device .*; leave out checked=False"):
+        select("released", *arguments(20, 5, 4, 3), n_select=3, excluded=None, generator=drawing(0), checked=False)

@@ -21,7 +21,8 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.audiovisual.study import CLIPS
 from repro.image.study import IMAGES
-from repro.run.fit import load_checkpoint
+from repro.run.device import full_precision, threads
+from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import Asked, Table
@@ -109,7 +110,8 @@ def train(
     with run.claim(), tqdm(disable=True) as progress, MonkeyPatch.context() as patched:
         if tiny_trunk:
             use_tiny_trunk(patched)
-        result = train_cell(run, progress, study=STUDIES[study], device=torch.device("cpu"))
+        with threads(made.threads), full_precision():
+            result = finish(train_cell(run, progress, study=STUDIES[study], device=torch.device("cpu")))
     measured = {name: value for name, value in result.items() if name not in ("cost", "select")}
     log = run.folder / "progress.jsonl"
     if log.exists():

@@ -45,7 +45,10 @@ def train(model, views, *, shuffle, rank=0, processes=1):
     found = []
     for first, second in views:
         queries, images = model(first[rank::processes]), second[rank::processes]
-        keys = encode_shuffled(follower, images, generator=generator) if shuffle else follower(images)
+        if shuffle:
+            keys = encode_shuffled(follower, images, torch.randperm(len(second), generator=generator))
+        else:
+            keys = follower(images)
         if not found:
             noise = unit_noise(16, keys.shape[1], generator=torch.Generator().manual_seed(1))
             dictionary = Dictionary(noise.to(keys.dtype))

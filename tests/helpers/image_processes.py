@@ -75,7 +75,7 @@ def small(patch):
 
 def train_and_look(train, run, progress, *, study, device):
     """Train the cell; every process writes the result it holds and features of random views beside the cell's files."""
-    result = train(run, progress, study=study, device=device)
+    result = yield from train(run, progress, study=study, device=device)
     rank, _ = process()
     (run.folder / f"seen by {rank}.json").write_text(json.dumps(result))
     recipe = run.cell.recipe

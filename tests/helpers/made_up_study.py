@@ -69,8 +69,10 @@ class Two(Learner):
         self.name, self.model = name, nn.ParameterDict({"number": torch.full((1,), float(seed))})
         self.parts = {"model": self.model}
 
-    def step(self):
-        self.taken += 1
+    def prepare(self):
+        pass
+
+    def compute(self):
         with torch.no_grad():
             self.model["number"] += self.recipe.rate * self.recipe.depth
         return self.model["number"].detach().clone()

@@ -30,6 +30,7 @@ class Slow:
         self.network = nn.ModuleDict(modules).double()
         self.network.load_state_dict(fast.model.state_dict())
         self.twin = copy.deepcopy(self.network)
+        self.twin.load_state_dict(fast.keys.twin.state_dict())
         self.classifier = copy.deepcopy(fast.classifier).double()
         self.velocity = {}
         self.queue, self.oldest = list(fast.dictionary.entries.double().clone()), 0
@@ -54,11 +55,12 @@ class Slow:
             for name in names
         ]
         if self.method == "supervised":
-            logits = self.classifier(self.features(self.network, query_view))
+            logits = self.classifier(self.features(self.network, query_view, recipe.groups))
             loss = cross_entropy(logits, torch.tensor([self.data.labels[place] for place in index]))
             self.descend(loss, epoch)
         else:
-            query = normalize(self.network["head"](self.features(self.network, query_view)), dim=1)
+            groups = 1 if recipe.whole_query else recipe.groups
+            query = normalize(self.network["head"](self.features(self.network, query_view, groups)), dim=1)
             keys = self.encoded_keys(torch.cat(key_views)).chunk(recipe.keys)
             strength = recipe.strength * ((epoch + 1) / recipe.epochs if recipe.ramp else 1)
             loss = self.loss(query, torch.stack(keys, dim=1), torch.stack(self.queue), strength)
@@ -71,16 +73,15 @@ class Slow:
         self.taken += 1
         return loss.item()
 
-    def features(self, network, images):
+    def features(self, network, images, groups):
         """Of sample i in group i mod groups."""
-        groups = self.recipe.groups
         return torch.stack([network["trunk"](images[group::groups]) for group in range(groups)], dim=1).flatten(0, 1)
 
     @torch.no_grad()
     def encoded_keys(self, views):
         count = len(views)
         order = torch.randperm(count, generator=self.shuffle) if self.recipe.shuffle else torch.arange(count)
-        encoded = normalize(self.twin["head"](self.features(self.twin, views[order])), dim=1)
+        encoded = normalize(self.twin["head"](self.features(self.twin, views[order], self.recipe.groups)), dim=1)
         keys = torch.empty_like(encoded)
         for row, place in zip(encoded, order.tolist(), strict=True):
             keys[place] = row

@@ -174,9 +174,12 @@ def make_small(patch: MonkeyPatch) -> None:
 
 def announce(patch: MonkeyPatch, modality: str, file: Path) -> None:
     """Write every phase of the cell down as it begins, and save a checkpoint at every report."""
+    def training(*arguments, **named):
+        with phase("training", file):
+            return (yield from fitting.fit(*arguments, checkpoint_seconds=0, **named))
+
+    patch.setattr(table, "fit", training)
     module, name = MEASURED[modality]
-    saving = functools.partial(fitting.fit, checkpoint_seconds=0)
-    patch.setattr(table, "fit", within("training", saving, file))
     patch.setattr(fitting, "save_checkpoint", within("checkpoint", fitting.save_checkpoint, file))
     patch.setattr(module, name, within("evaluation", getattr(module, name), file))
     patch.setattr(Run, "finish", within("result", Run.finish, file))

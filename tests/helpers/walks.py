@@ -9,7 +9,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from repro.recipe import Recipe, setting
-from repro.run.fit import fit
+from repro.run.fit import finish, fit
 from repro.run.learner import Learner
 
 
@@ -44,19 +44,21 @@ class Walk(Learner):
         self.weight, self.optimiser = self.model["weight"], torch.optim.Adam(self.model.parameters(), lr=0.1)
         self.generator = torch.Generator().manual_seed(7)
 
-    def step(self):
+    def prepare(self):
         if self.taken + 1 == self.fails_at:
             raise Interrupted
+
+    def compute(self):
+        step = self.taken + 1
         target = torch.randn(5, generator=self.generator)
         loss = (self.weight - target).square().sum()
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        self.taken += 1
         values = torch.stack([loss.detach(), self.weight.detach().norm()])
-        for column, value in self.bad.get(self.taken, {}).items():
+        for column, value in self.bad.get(step, {}).items():
             values[column] = value
-        self.history[self.taken] = values.tolist()
+        self.history[step] = values.tolist()
         return values
 
 
@@ -74,7 +76,7 @@ class TimedWalk(Walk):
 
 def train(learner, folder, **options):
     with tqdm(file=io.StringIO()) as bar:
-        return fit(learner, folder, bar, **options)
+        return finish(fit(learner, folder, bar, **options))
 
 
 def progress(folder, *, seconds=False):

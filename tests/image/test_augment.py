@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from PIL import ImageFilter
 from scipy import stats
 from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
@@ -148,6 +149,18 @@ def test_blur_is_that_of_torchvision_with_a_kernel_of_23_or_the_largest_that_fit
     sigma = torch.tensor([0.1, 2.0, 0.0, 1e-4, 0.5, 1.0])
     images = as_float(pictures(6, height, width))
     assert_near(gaussian_blur(images, sigma), each(blurred, images, sigma), 2e-6)
+
+
+@pytest.mark.parametrize(("sigma", "least", "most"), [(0.2, 5.5, 7), (0.3, 11, 13), (0.6, 3.5, 5), (0.8, 3.5, 5),
+                                                      (1.0, 0.5, 1.5), (2.0, 0.5, 1.5)])
+def test_how_far_blur_is_from_that_of_pil_inside_noise(sigma, least, most):
+    """Root mean square, in levels of 255; the docstring has these numbers."""
+    images = torch.randint(256, (32, 3, 64, 64), generator=generator(), dtype=torch.uint8)
+    pil = [functional.to_pil_image(image).filter(ImageFilter.GaussianBlur(sigma)) for image in images]
+    theirs = [functional.pil_to_tensor(image) for image in pil]
+    ours = 255 * gaussian_blur(as_float(images), torch.full((len(images),), sigma))
+    inside = (ours - torch.stack(theirs))[:, :, 11:-11, 11:-11]
+    assert least < inside.square().mean().sqrt() < most
 
 
 # ---------------------------------------------------------------------------------------------- views

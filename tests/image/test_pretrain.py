@@ -23,6 +23,7 @@ from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
 from repro.run import device
+from repro.run.recorded import Buffers
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -48,6 +49,9 @@ def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, meth
         *((method, {}) for method in TRAINED),
         ("moco", {"groups": 2}),
         ("sce", {"groups": 4, "shuffle": False}),
+        ("sce", {"groups": 4, "whole_query": True}),
+        ("ressl", {"groups": 2, "whole_query": True, "momentum_copied": False}),
+        ("moco", {"momentum_copied": False}),
         ("jcl", {"groups": 2}),
         ("supervised", {"groups": 2}),
         ("sce", {"weight": 0.0}),
@@ -92,14 +96,15 @@ def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
     fast = learner(method, groups=groups)
     images = torch.empty(8, 3, 8, 8, device=meta)
     monkeypatch.setattr(fast, "device", meta)
-    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images for _ in pictures])
+    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
+    monkeypatch.setattr(fast, "_augmented", lambda: [images for _ in fast.source.views])
     monkeypatch.setattr(fast, "_nearest_neighbour", lambda: 0.0)
     for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
         module.to(meta)
     fast.optimiser = torch.optim.SGD([*fast.model.parameters(), *fast.classifier.parameters()], lr=0.1)
     for _ in range(fast.steps_per_epoch + 1):
         assert fast.step().device == meta
-    monkeypatch.setattr(fast, "_augmented", lambda pictures: [images * images.max().item() for _ in pictures])
+    monkeypatch.setattr(fast, "_augmented", lambda: [images * images.max().item()])
     with pytest.raises(RuntimeError, match="meta"):
         fast.step()
 
@@ -139,6 +144,16 @@ def test_equal_seeds_start_from_equal_weights_whatever_the_method():
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_a_momentum_network_with_a_start_of_its_own_changes_nothing_else_of_the_start():
+    copied, own, again, other = (learner(momentum_copied=flag, seed=seed).state_dict()
+                                 for flag, seed in ((True, 5), (False, 5), (False, 5), (False, 6)))
+    assert_equal_states(own, again)
+    starts = [state.pop("keys")["twin.trunk.0.weight"] for state in (copied, own, other)]
+    assert_equal_states(copied, own)
+    assert torch.equal(starts[0], copied["model"]["trunk.0.weight"])
+    assert not torch.isclose(starts[0], starts[1]).any() and not torch.isclose(starts[1], starts[2]).any()
+
+
 def test_no_two_streams_of_a_learner_begin_with_equal_draws():
     """The dictionary's noise is drawn before the first step: no other stream would have drawn it."""
     fast = learner("moco", seed=3)
@@ -163,9 +178,17 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
 @pytest.mark.parametrize(("batch", "groups", "processes"), [(8, 1, 3), (16, 1, 2), (16, 8, 16)])
 def test_a_batch_or_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, batch, groups, processes):
     monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
-    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--variant ghost_groups"
+    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--groups 8"
     with pytest.raises(ValueError, match=message):
         learner(groups=groups, batch=batch)
+
+
+def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
+    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
+    message = "whole_query=True normalises .* which 2 processes do not: take one process, or --whole-query false"
+    with pytest.raises(ValueError, match=message):
+        learner("sce", groups=2, whole_query=True)
+    pretrain.check_shared(tiny("moco", groups=2, whole_query=True))  # which does not use it
 
 
 # ---------------------------------------------------------------------------------------------- rates

@@ -8,7 +8,7 @@ import pytest
 
 from repro.image import DATASETS, augment
 from repro.image.augment import CentredView, ShiftedView
-from repro.image.recipe import DATA, METHODS, PRESETS, ImageRecipe, paper
+from repro.image.recipe import DATA, METHODS, PRESETS, VARIANTS, ImageRecipe, paper
 from repro.recipe import setting
 from repro.report.printed import as_printed
 
@@ -163,6 +163,16 @@ def test_impossible_values_are_refused(changes, error, message):
 def test_without_groups_there_is_nothing_to_shuffle_among():
     assert not ImageRecipe().uses("shuffle") and ImageRecipe(groups=8).uses("shuffle")
     assert not ImageRecipe(method="supervised", groups=8).uses("shuffle")
+
+
+def test_released_ghost_groups_are_of_the_keys_alone_where_the_code_is_sces_and_of_both_elsewhere():
+    for method in METHODS:
+        changes = {name: value for name, value in VARIANTS["ghost_groups"].items()
+                   if ImageRecipe(method=method).uses(name, **VARIANTS["ghost_groups"])}
+        recipe = ImageRecipe(method=method, **changes)
+        expected = {"random": (1, 1), "ressl": (1, 8), "sce": (1, 8)}
+        assert (recipe.query_groups, recipe.groups) == expected.get(method, (8, 8)), method
+    assert ImageRecipe(groups=8).query_groups == 8  # as cells were trained before the field existed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

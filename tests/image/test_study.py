@@ -20,7 +20,7 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import smoke
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
-from repro.run.fit import load_checkpoint
+from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Store
 from repro.weights import load
 
@@ -157,7 +157,7 @@ def trained(store, chosen):
     """The result of the cell, and its run."""
     run = store.run(chosen)
     with run.claim():
-        run.finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU))
+        run.finish(finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU)))
     return run.result, run
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import assert_legible
 from PIL import Image
 
-from repro import experiments, papers
+from repro import papers
 from repro.audiovisual import synthetic
-from repro.report import redraw as redrawing
 from repro.report.logs import read
-from repro.report.style import COLUMN, save
+from repro.report.style import COLUMN
 from repro.run.export import read_cells
 
 ROOT = Path(__file__).parents[2]
@@ -29,37 +27,6 @@ def table(name):
 def logs():
     """The committed files from which figures are drawn, beside cells.csv."""
     return sorted({path for name in papers.logs() for path in FIGURES.glob(f"{name}_*.csv")})
-
-
-@pytest.fixture(scope="module")
-def redrawn(tmp_path_factory):
-    """What the committed cells and logs give, without data and runs: names of files, their folder and the figures."""
-    folder, drawn = tmp_path_factory.mktemp("figures"), {}
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("REPRO_DATA", "REPRO_RUNS"):
-            patch.setenv(name, str(folder / "nothing"))
-        patch.setattr(redrawing, "save", lambda figure, stem, *rest: drawn.update({stem.name: figure}) or
-                      save(figure, stem, *rest))
-        written, failed = experiments.redraw(folder, FIGURES)
-    assert not failed
-    return [path.name for path in written], folder, drawn
-
-
-def test_every_committed_file_follows_from_the_committed_cells(redrawn):
-    names, folder, _ = redrawn
-    assert {"taxonomy_synthetic.png", "taxonomy_ucla.png", "encoder_collapse_ucla.png"} <= set(names)
-    exported = {"cells.csv", *(path.name for path in logs())}
-    assert {path.name for path in FIGURES.iterdir()} - exported == {path.name for path in folder.iterdir()} - exported
-    for name in (name for name in names if name.endswith(".csv")):
-        assert (folder / name).read_bytes() == (FIGURES / name).read_bytes(), name
-
-
-def test_no_text_of_a_committed_figure_overlaps_or_leaves_it(redrawn):
-    _, _, drawn = redrawn
-    assert {"taxonomy_ucla", "encoder_collapse_ucla", "sequence_contrast_ucla"} <= set(drawn)
-    for figure in drawn.values():
-        figure.draw_without_rendering()  # at its own resolution again, not at that of the file
-        assert_legible(figure)
 
 
 def test_the_figure_of_printed_numbers_alone_names_them():
@@ -87,13 +54,6 @@ def test_a_committed_figure_says_in_its_caption_and_source_where_it_comes_from(p
         assert text in caption
     svg = path.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(key in svg for key in source["cells"]) and "<dc:date>" not in svg
-
-
-@pytest.mark.parametrize("name", ["encoder_collapse_ucla", "encoder_collapse_synthetic"])
-def test_a_caption_promises_no_more_than_is_drawn(name, redrawn):
-    drawn = redrawn[2][name].axes[0].get_legend_handles_labels()[1]
-    assert {"random, standardised", "AE, standardised"} <= set(drawn)
-    assert "where measured, the probe on standardised" in Image.open(FIGURES / f"{name}.png").text["Description"]
 
 
 def test_committed_logs_are_read_with_their_columns_and_are_of_committed_cells():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from repro import papers
 from repro.audiovisual import synthetic
 from repro.experiments import find
 from repro.report import redraw as drawing
+from repro.report import style
 
 TABLES, DRAWINGS = papers.tables(), papers.drawings()
 COLUMN = find("taxonomy_ucla")
@@ -92,15 +94,19 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"new.csv": "new", "old.csv": "old"}
 
 
-def test_every_sampler_and_method_has_a_look():
-    """Also those that no declaration gives one."""
+def test_names_without_a_look_of_their_own_get_one_and_are_drawn():
+    looks = style.looks_of(["new", "known", "newer", "new"], {"known": style.OURS})
+    assert [*looks] == ["known", "new", "newer"] and looks["known"] is style.OURS and looks["new"].label == "new"
+    assert len({(look.colour, look.marker) for look in looks.values()}) == 3
     clips = find("category_diversity_synthetic")
     released = dataclasses.replace(clips, version=None, earlier={}, fields={"sampler": ["released", "random"]})
     rows = [row | {"metrics": json.dumps({"trained_on": 9, "categories_video": 8.0, "categories_audio": 7.0,
                                           "expected": 9.0})} for row in finished(released)]
     table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, frame(*rows))
-    figure = DRAWINGS["category_diversity"].draw(table)
-    assert figure.axes
+    assert DRAWINGS["category_diversity"].draw(table.replace({"sampler": {"released": "unheard of"}})).axes
+    sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
+    for drawn in (DRAWINGS["ohem_vs_active"].draw(sampled), DRAWINGS["ohem_vs_active"].draw(sampled.assign(batch=32))):
+        assert any(len(line.get_xdata()) for axes in drawn.axes for line in axes.lines)
 
 
 def test_every_table_has_a_caption():

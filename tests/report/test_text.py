@@ -1,35 +1,86 @@
-"""Tables of results as Markdown."""
+"""What a person reads of a table on a terminal, and tables as Markdown."""
 
 import math
 
-from pandas import DataFrame
+import pandas as pd
+import pytest
 
-from repro.report.text import across, beside, markdown
+from repro.experiments import results
+from repro.report.text import WIDTH, across, beside, markdown, readable, written_out
 
-ROWS = DataFrame({
+ROWS = pd.DataFrame({
+    "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
+    "n_seeds": [3, 4, 0], "published": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
+    "preset": "paper", "dataset": "ucla",
+})
+SWEPT = pd.DataFrame({
     "method": ["a", "a", "b"], "keys": [1, 2, 1], "ours": [50.0, 61.26, 40.0], "std": [math.nan, 1.04, 0.0],
     "n_seeds": [1, 3, 2], "published": [51.5, math.nan, math.nan], "difference": [-1.5, math.nan, math.nan],
     "preset": "paper", "dataset": "x",
 })
 
 
+def test_mean_deviation_and_seeds_printed_and_difference_stand_beside_what_tells_rows_apart():
+    assert readable(ROWS).splitlines() == [
+        "ucla, paper recipe",
+        "objectives  ours            printed  difference",
+        "random      52.0 ± 1.4 (3)  52.01    +0.0",
+        "CE          80.0 ± 1.1 (4)  83.73    -3.7",
+        "AE          -",
+    ]
+    assert readable(ROWS.iloc[:0]) == "no cell is finished"
+
+
+def test_the_difference_from_a_row_has_the_standard_error_of_two_means():
+    rows = ROWS.iloc[:2]
+    said = readable(rows, "CE").splitlines()[2]
+    assert said.endswith(f"-28.0, s.e. {math.sqrt(1.4**2 / 3 + 1.1**2 / 4):.1f}")
+    assert readable(rows.assign(std=math.nan), "CE").splitlines()[2].endswith("-28.0, s.e. unknown")
+    with pytest.raises(ValueError, match="against='CD' is not one of: random, CE"):
+        readable(rows, "CD")
+
+
+def test_rows_of_several_targets_are_held_against_that_row_of_their_own():
+    rows = pd.concat([ROWS.iloc[:2].assign(target=target, ours=[low, low + 5])
+                      for target, low in (("a", 10), ("b", 50))])
+    rows = rows[["objectives", "target", *ROWS.columns[2:]]].reset_index(drop=True)
+    lines = readable(rows, "random").splitlines()[3::2]
+    assert [line.rpartition("  ")[2] for line in lines] == ["+5.0, s.e. 1.0"] * 2
+
+
+@pytest.mark.parametrize("name", ["samplers_with_headroom", "floor_and_ceiling", "positive_keys_cifar10",
+                                  "taxonomy_ucla", "diversity_post_hoc", "transfer_esc10"])
+def test_committed_tables_fit_a_terminal_and_rows_differ(name):
+    rows = results(name)
+    lines = readable(rows).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    body = lines[-len(rows):]
+    assert len({line.rsplit("  ", 1)[0] for line in body}) == len(rows)
+    assert "n_seeds" in written_out(rows).splitlines()[0]
+
+
+def test_texts_that_are_too_long_are_cut():
+    long = ROWS.assign(objectives=["a" * 150, "a" * 149 + "b", "c"])
+    assert max(map(len, readable(long).splitlines())) <= WIDTH
+
+
 def test_ours_stands_beside_what_is_printed():
-    table = beside(ROWS)
+    table = beside(SWEPT)
     assert table.columns.tolist() == ["method", "keys", "ours", "printed", "difference"]
     assert table.to_numpy().tolist() == [
         ["a", "1", "50.0 (1)", "51.5", "-1.5"], ["a", "2", "61.3 ± 1.0 (3)", "", ""],
         ["b", "1", "40.0 ± 0.0 (2)", "", ""],
     ]
-    nothing_printed = ROWS.assign(published=math.nan, difference=math.nan)
+    nothing_printed = SWEPT.assign(published=math.nan, difference=math.nan)
     assert beside(nothing_printed).columns.tolist() == ["method", "keys", "ours"]
 
 
 def test_a_field_goes_across_in_the_order_of_the_rows():
-    table = across(ROWS.iloc[::-1], ["keys"], "method")
+    table = across(SWEPT.iloc[::-1], ["keys"], "method")
     assert table.columns.tolist() == ["keys", "b", "a"]
     assert table.to_numpy().tolist() == [["1", "40.0 ± 0.0 (2)", "50.0 (1)"], ["2", "", "61.3 ± 1.0 (3)"]]
 
 
 def test_a_table_as_markdown():
-    table = DataFrame({"name": ["a|b", "c"], "value": [1.5, math.nan]})
+    table = pd.DataFrame({"name": ["a|b", "c"], "value": [1.5, math.nan]})
     assert markdown(table) == "| name | value |\n| --- | --- |\n| a\\|b | 1.5 |\n| c |  |"

@@ -18,7 +18,7 @@ from nursery import HELPERS
 from one_cell import Small
 
 from repro.run import engine
-from repro.run.engine import Cluster, Local, pool_of, run_cells
+from repro.run.engine import Cluster, Here, Local, pool_of, run_cells
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Run, Store
 
@@ -77,8 +77,12 @@ def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
 
 
 def test_a_result_that_json_lacks_completes_nothing(store):
+    def train(run, progress):
+        yield
+        return {"linear": float("inf"), "cost": {}}
+
     with pytest.raises(ValueError, match="not JSON compliant"):
-        run_cells(CELLS[:1], lambda run, progress: {"linear": float("inf"), "cost": {}}, store)
+        run_cells(CELLS[:1], train, store)
     assert store.run(CELLS[0]).result is None
 
 
@@ -105,41 +109,6 @@ def test_what_cannot_be_read_or_written_is_named_before_anything_is_trained(stor
 # cells that others hold
 
 
-class Holder(threading.Thread):
-    """Claims a cell as another process would, until told to let go; completes it with `result` if there is one."""
-
-    def __init__(self, run, result=None):
-        super().__init__(daemon=True)
-        self.cell_run, self.result = run, result
-        self.has_claim, self.let_go = threading.Event(), threading.Event()
-
-    def run(self):
-        with self.cell_run.claim() as claimed:
-            assert claimed
-            self.has_claim.set()
-            assert self.let_go.wait(60)
-            if self.result is not None:
-                self.cell_run.finish(self.result)
-
-
-@pytest.fixture
-def held(store):
-    """Holds CELLS[0] elsewhere; returns a function that starts it with the result it shall have."""
-    holders = []
-
-    def start(result=None) -> Holder:
-        holders.append(Holder(store.run(CELLS[0]), result))
-        holders[-1].start()
-        assert holders[-1].has_claim.wait(60)
-        return holders[-1]
-
-    yield start
-    for holder in holders:
-        holder.let_go.set()
-        holder.join(60)
-        assert not holder.is_alive()
-
-
 def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
     elsewhere = held(ELSEWHERE)
     train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
@@ -164,7 +133,9 @@ def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(s
 
 
 class Pool:
-    """Stands for processes; remembers how many cells it was given each time."""
+    """Stands for a process; remembers how many cells it was given each time."""
+
+    lanes, device = 1, "cpu"
 
     def __init__(self):
         self.given = []
@@ -187,7 +158,7 @@ def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(st
     assert pool.given == [3]
 
 
-@pytest.mark.parametrize("pool", [None, Pool()], ids=["here", "pool"])
+@pytest.mark.parametrize("pool", [Here(), Pool()], ids=["here", "pool"])
 def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(store, capsys, monkeypatch, pool):
     usual = engine.tqdm.format_dict.fget
     monkeypatch.setattr(engine.tqdm, "format_dict", property(lambda bar: usual(bar) | {"elapsed": 60 * bar.n}))
@@ -202,7 +173,7 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     assert [line for _, line in logged] == told
     expected = ["AE, seed 0: linear 85.0", "CE, seed 1: linear 88.0", "AE, seed 1: linear 86.0"]
     assert [line.partition(", about")[0] for line in told] == expected
-    if pool is None:  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
+    if pool == Here():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
@@ -242,34 +213,51 @@ def test_lost_processes_weigh_more_than_divergence(store):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Idle(Small):
-    cells_per_gpu = 8
+    lanes = 8
 
 
 def asking(recipe=None, preset="quick"):
     return [dataclasses.replace(CELLS[0], recipe=recipe or Small(), preset=preset)]
 
 
-@pytest.mark.parametrize(("name", "workers", "recipe", "preset", "device", "count"), [
-    ("inline", "auto", Small(), "quick", "cpu", 1), ("inline", 1, Small(), "quick", "cpu", 1),
-    ("local", "auto", Small(), "quick", "cpu", 6), ("local", "auto", Small(threads=4), "quick", "cpu", 1),
-    ("local", "auto", Small(threads=8), "quick", "cpu", 1), ("local", "auto", Small(), "smoke", "cpu", 6),
-    ("local", 3, Small(threads=8), "smoke", "cpu", 3), ("local", "3", Small(threads=8), "quick", "cuda:4", 3),
-    ("auto", "auto", Small(), "quick", "cpu", 6), ("auto", "auto", Small(), "smoke", "cpu", 1),
-    ("auto", "2", Small(), "smoke", "cpu", 2), ("auto", "auto", Small(), "quick", "cuda:4", 4),
-    ("auto", "auto", Small(), "quick", "cuda:0", 1), ("local", "auto", Small(), "quick", "cuda:0", 1),
-    ("auto", "auto", Idle(), "paper", "cuda:3", 24), ("local", "auto", Idle(), "smoke", "cuda:1", 8),
-    ("auto", "auto", Idle(), "smoke", "cuda:1", 1), ("auto", 16, Idle(), "quick", "cuda:1", 16),
-    ("auto", 1, Idle(), "quick", "cuda:1", 1), ("inline", "auto", Idle(), "quick", "cuda:1", 1),
+SLOW = Small(threads=4)
+
+
+@pytest.mark.parametrize(("name", "workers", "recipe", "preset", "gpus", "pool"), [
+    ("inline", "auto", Small(), "quick", 0, Here()), ("inline", 1, Small(), "quick", 0, Here()),
+    ("local", "auto", Small(), "quick", 0, Local(6, "cpu")), ("local", "auto", SLOW, "quick", 0, Local(1, "cpu")),
+    ("local", "auto", Small(threads=8), "quick", 0, Local(1, "cpu")), ("local", 3, SLOW, "smoke", 0, Local(3, "cpu")),
+    ("local", "auto", Small(), "smoke", 0, Local(6, "cpu")), ("auto", "auto", Small(), "quick", 0, Local(6, "cpu")),
+    ("auto", "auto", Small(), "smoke", 0, Here()), ("auto", "2", Small(), "smoke", 0, Local(2, "cpu")),
+    ("auto", "auto", Idle(), "quick", 0, Local(6, "cpu")), ("inline", "auto", Idle(), "quick", 0, Here()),
+    ("local", "3", SLOW, "quick", 4, Local(3, "cuda")), ("auto", "auto", Small(), "quick", 4, Local(4, "cuda")),
+    ("auto", "auto", Idle(), "paper", 3, Local(3, "cuda", 8)), ("auto", "auto", Idle(), "smoke", 3, Here(8)),
+    ("local", "auto", Idle(), "smoke", 1, Local(1, "cuda", 8)), ("auto", "auto", Idle(), "quick", 1, Here(8)),
+    ("auto", 1, Idle(), "quick", 3, Here(8)), ("inline", "auto", Idle(), "quick", 3, Here(8)),
 ], ids=str)
-def test_how_many_work(monkeypatch, name, workers, recipe, preset, device, count):
-    """On "cuda:3" there are three GPUs."""
-    kind, _, gpus = device.partition(":")
+def test_how_many_work(monkeypatch, name, workers, recipe, preset, gpus, pool):
+    """On so many GPUs, or six cores."""
+    computing_on(monkeypatch, gpus)
+    assert pool_of(name, workers, asking(recipe, preset), torch.device("cuda" if gpus else "cpu")) == pool
+
+
+def computing_on(monkeypatch, gpus):
     monkeypatch.setattr(engine, "cores", lambda: 6)
-    monkeypatch.setattr("repro.run.device.cores", lambda: 64)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(gpus))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=141 * 10**9))
-    pool = pool_of(name, workers, asking(recipe, preset), torch.device(kind))
-    assert pool == (Local(count, kind) if name == "local" or count > 1 else None)
+
+
+@pytest.mark.parametrize("name", ["auto", "local"])
+def test_more_workers_than_gpus_are_refused(monkeypatch, name):
+    computing_on(monkeypatch, 2)
+    with pytest.raises(ValueError, match="workers=3 exceeds the number of GPUs here, 2, of which each trains 8 cells "):
+        pool_of(name, 3, asking(Idle()), torch.device("cuda"))
+
+
+def test_a_process_group_has_one_lane(monkeypatch):
+    computing_on(monkeypatch, 2)
+    monkeypatch.setattr(engine, "grouped", lambda: True)
+    assert pool_of("auto", "auto", asking(Idle()), torch.device("cuda")) == Here(1)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -277,7 +265,7 @@ def test_workers_that_would_not_be_started_are_refused(monkeypatch, group):
     monkeypatch.setattr(engine, "grouped", lambda: group)
     with pytest.raises(ValueError, match=r"workers=8 are not started .* leave them out"):
         pool_of("inline", "8", asking(), CPU)
-    assert pool_of("inline", "1", asking(), CPU) is None
+    assert pool_of("inline", "1", asking(), CPU) == Here()
 
 
 @pytest.mark.parametrize(("name", "workers", "message"), [
@@ -345,6 +333,7 @@ def train(run, progress):
         os._exit(7)
     if run.cell.seed == 4:
         raise OSError(errno.ENOSPC, "No space left on device (make room there)", "runs/checkpoint.pt")
+    yield
     return {"linear": 1.0, "cost": {}}
 
 

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
-from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
+from repro.run.fit import NonFiniteLoss, finish, fit, load_checkpoint, save_checkpoint
 
 
 @pytest.fixture
@@ -103,14 +103,14 @@ def test_one_bar_serves_several_trainings(tmp_path):
     for name in ("first", "second", "third"):
         (tmp_path / name).mkdir()
     with tqdm(total=5, file=io.StringIO()) as bar:
-        fit(Walk(), tmp_path / "first", bar)
+        finish(fit(Walk(), tmp_path / "first", bar))
         assert (bar.initial, bar.n, bar.total) == (0, 20, 20)
         with pytest.raises(Interrupted):
-            fit(Walk(fails_at=11), tmp_path / "second", bar, checkpoint_seconds=0)
+            finish(fit(Walk(fails_at=11), tmp_path / "second", bar, checkpoint_seconds=0))
         assert (bar.initial, bar.n, bar.total) == (0, 9, 20)
-        fit(Walk(), tmp_path / "second", bar)
+        finish(fit(Walk(), tmp_path / "second", bar))
         assert (bar.initial, bar.n, bar.total) == (9, 20, 20)
-        fit(Walk(total_steps=0), tmp_path / "third", bar)
+        finish(fit(Walk(total_steps=0), tmp_path / "third", bar))
         assert (bar.initial, bar.n, bar.total) == (0, 0, 0)
 
 

@@ -10,6 +10,8 @@ import torch
 
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
+from repro.run.engine import Here
+from repro.run.fit import finish
 from repro.run.plan import calibrate, duration, forecast, makespan, plan
 from repro.run.store import Cell, Store
 from repro.table import find
@@ -109,7 +111,7 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
         yield Learner(cell.recipe.replace(steps=0))
 
     before = sorted(store.root.rglob("*"))
-    text = plan(cells, learners, store, CPU, None)
+    text = plan(cells, learners, store, CPU, Here())
     assert calls == [(30, 1), (20, 1)] and sorted(store.root.rglob("*")) == before
     header, *rows, total, left_out = text.splitlines()
     assert header.split() == ["cell", "cells", "steps", "minutes_per_cell", "minutes_left", "memory_mb"]
@@ -117,11 +119,15 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
     assert all(float(row.split()[-1]) > 50 for row in rows)  # an interpreter with torch
     assert total.startswith("3 of 6 cells are finished; left are 0 s of training; with one process about 0 s, ")
     assert "fine-tuning are included" in left_out and "probes along training and at its end" in left_out
-    assert plan(cells[:1], None, store, CPU, None) == "1 of 1 cells are finished; nothing is left to train."
+    assert plan(cells[:1], None, store, CPU, Here()) == "1 of 1 cells are finished; nothing is left to train."
 
 
+@dataclasses.dataclass(frozen=True)
 class Two:
     """A pool of two, of one thread here."""
+
+    lanes: int = 1
+    device: str = "cpu"
 
     def count(self):
         return 2
@@ -159,6 +165,7 @@ def test_fine_tuning_counts_whole_also_where_pretraining_is_half_done(store, mon
 def test_the_largest_memory_counts_for_every_process(store, monkeypatch):
     def calibrated(run, progress, **others):
         assert store.root in run.folder.parents  # where workers on other machines find it
+        yield
         return {"cost": {"steps": 1, "seconds": 60.0, "seconds_after": 0.0, "peak_mb": 90 + run.cell.recipe.steps}}
 
     monkeypatch.setattr("repro.run.plan.calibrate", calibrated)
@@ -170,14 +177,14 @@ def test_the_largest_memory_counts_for_every_process(store, monkeypatch):
 def test_a_process_group_makes_no_plan(store, monkeypatch):
     monkeypatch.setattr(devices, "grouped", lambda: True)
     with pytest.raises(ValueError, match="leave out torchrun"):
-        plan([cell(0)], None, store, CPU, None)
+        plan([cell(0)], None, store, CPU, Here())
 
 
 @pytest.mark.parametrize(("name", "tuned"), [("taxonomy", False), ("image_methods", False), ("transfer", True)])
 def test_a_table_of_each_kind_says_what_it_trains(name, tuned, runs, clips_prepared, tmp_path):
     table = find(name)
     run = Store(tmp_path / "scratch").run(table.cells(preset="smoke")[-1])
-    cost = calibrate(run, None, learners=table.study.untrained, device=CPU)["cost"]
+    cost = finish(calibrate(run, None, learners=table.study.untrained, device=CPU))["cost"]
     assert set(cost) == {"steps", "seconds", "seconds_after", "peak_mb"}
     assert cost["steps"] >= 1 and cost["seconds"] > 0 and cost["peak_mb"] > 100
     assert (cost["seconds_after"] > 0) == tuned

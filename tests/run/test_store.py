@@ -9,7 +9,7 @@ import tempfile
 import pytest
 from one_cell import CELL, Small
 
-from repro.run.store import Cell, evaluation_of, trained
+from repro.run.store import Cell, evaluation_of, read_description, trained
 
 RESULT = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}}
 
@@ -104,13 +104,15 @@ def finished(store):
     *((f'{{"cost": {{}}, "linear": {value}}}', "linear is ") for value in ("null", "true", "[50.0]")),
     ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"),
 ], ids=lambda value: str(value)[:20])
-def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finished, content, message):
+def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finished, content, message, capsys):
     assert store.finished()[0]["result"] == RESULT | {"evaluation": 1}
     path = finished.folder / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    for read in (lambda: finished.result, store.finished):
-        with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}.*\); delete recipe"):
-            read()
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}.*\); delete recipe"):
+        finished.read()
+    assert store.finished() == store.finished() == []
+    line, = capsys.readouterr().err.splitlines()  # once
+    assert line.startswith(f"{path.parent} is left out: {path} cannot be read (")
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -123,7 +125,8 @@ def test_a_description_with_other_parts_is_named(store, finished, change, messag
     described = {name: value for name, value in (CELL.describe() | (change or {})).items() if value is not ...}
     path.write_text(json.dumps(described)) if change else path.unlink()
     with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}"):
-        store.finished()
+        read_description(path)
+    assert store.finished() == []  # left out, with a line
 
 
 @pytest.mark.parametrize(("text", "share"), [

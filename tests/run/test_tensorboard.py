@@ -57,6 +57,7 @@ def test_logs_are_copied_as_they_grow_and_when_they_are_cut(store, tmp_path, giv
         with log.open("a") as file:
             file.write(line(2, AE=3.0) + line(3, AE=2.0))
         (run.folder / "probes.jsonl").write_text(json.dumps({"step": 3, "linear": 50.0}) + "\n")
+        yield
         return {"linear": 50.0, "cost": {}}
 
     def scalars():

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from repro import table
 from repro.run import device
-from repro.run.fit import fit, load_checkpoint
+from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
 from repro.skeleton.pretrain import Pretrainer
@@ -36,7 +36,7 @@ def train(tmp_path, monkeypatch):
         run = Store(tmp_path / folder).run(STUDY.cell(recipe, 0, "quick"))
         run.folder.mkdir(parents=True, exist_ok=True)
         with tqdm(disable=True) as bar:
-            return run, table.train(run, bar, study=STUDY, device=CPU)
+            return run, finish(table.train(run, bar, study=STUDY, device=CPU))
 
     return trained
 

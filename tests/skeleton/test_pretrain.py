@@ -15,7 +15,8 @@ from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
 from repro.contrast.dictionary import sequence_noise, unit_noise
-from repro.run.fit import NonFiniteLoss, fit
+from repro.run.fit import NonFiniteLoss, finish, fit
+from repro.run.recorded import Buffers
 from repro.skeleton.data import Sequences
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer, augment
@@ -78,7 +79,8 @@ def assert_step_is_slow(fast, *, rtol=2e-4):
     (ALL, {"td_crop": None}),
     (ALL, {"td_crop": 1, "batch": 1}),
     (ALL, {"head": "mlp", "layers": 3}),
-    (ALL, {"ema_head_twice": True}),
+    (ALL, {"ema_head_twice": True, "momentum": 0.5}),
+    (ALL, {"key_head_copied": False}),
     (ALL, {"flip": 0.0, "shear": 0.1}),  # with none, query and key agree, where L1 has no gradient
     (ALL, {"flip": 1.0, "temperature": 0.5}),
     (ALL, {"dictionary": 3, "sequence_dictionary": 2}),  # smaller than a batch
@@ -112,7 +114,9 @@ def test_a_batch_is_cut_to_its_longest_sequence():
     }, train=torch.cat([short.train, torch.tensor([False])]))
     fast = learner(ALL, data=data, clip=1e6)
     assert fast.sequence_dictionary.entries.shape[1] == 8
-    assert copy.deepcopy(fast)._next_batch()[0].shape[1] <= 5
+    copied = copy.deepcopy(fast)
+    copied.prepare()
+    assert copied.bucket <= 5
     assert_step_is_slow(fast)
 
 
@@ -134,6 +138,8 @@ def test_a_step_is_adam_after_clipping_the_norm_over_all_parameters():
 def test_a_step_reads_no_value(changes, meta, monkeypatch):
     fast = learner(ALL, **changes)
     monkeypatch.setattr(fast, "device", meta)
+    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
+    monkeypatch.setattr(fast, "fixed", True)
     monkeypatch.setattr(fast, "sequences", Sequences(fast.data.frames, fast.data.lengths, meta))
     monkeypatch.setattr(torch, "rand", lambda *shape, generator, device: torch.empty(shape, device=device))
     for module in (fast.model, fast.dictionary, fast.sequence_dictionary, fast.keys):
@@ -164,7 +170,8 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, mon
 
 
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
-             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"}}
+             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"},
+             "own_key_head": {"CE"}}
 
 
 @pytest.mark.parametrize("term", TERMS)
@@ -185,11 +192,26 @@ def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
 def test_the_momentum_encoder_follows_the_weights_after_the_step(objectives, twice):
     fast = learner(objectives, ema_head_twice=twice, momentum=0.75)
     fast.step()  # from here on twin and model differ
-    old = copy.deepcopy(fast.keys.twin.state_dict())
+    old, before = (copy.deepcopy(module.state_dict()) for module in (fast.keys.twin, fast.model))
     fast.step()
     for name, learned in fast.model.state_dict().items():
-        m = 0.75**2 if twice and name.startswith("head.") else 0.75
-        torch.testing.assert_close(fast.keys.twin.state_dict()[name], m * old[name] + (1 - m) * learned)
+        follower = old[name]
+        if twice and name.startswith("head."):  # before the optimiser's step, and after it
+            follower = 0.75 * follower + 0.25 * before[name]
+        torch.testing.assert_close(fast.keys.twin.state_dict()[name], 0.75 * follower + 0.25 * learned)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_a_key_head_that_is_not_copied_changes_nothing_else_of_the_start(head):
+    copied, own = (learner("CE", head=head, key_head_copied=flag) for flag in (True, False))
+    assert_equal_states(own.model.state_dict(), copied.model.state_dict())
+    twins = [fast.keys.twin.state_dict() for fast in (copied, own)]
+    for name, start in copied.model.state_dict().items():
+        assert torch.equal(twins[0][name], start)
+        assert torch.equal(twins[1][name], start) != name.startswith("head."), name
+    assert not any(parameter.requires_grad for parameter in own.keys.twin.parameters())
+    again = learner("CE", head=head, key_head_copied=False)
+    assert_equal_states(again.state_dict(), own.state_dict())
 
 
 @pytest.mark.parametrize("objectives", ["AE", "AD", "AE+AD"])
@@ -254,7 +276,7 @@ def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objec
     poisoned = int(data.train.nonzero()[order[9]])  # among the third batch of four
     data.frames[data.lengths[:poisoned].sum(), 0] = float("nan")
     with pytest.raises(NonFiniteLoss, match=f"{objectives} is nan at step 3"):
-        fit(learner(objectives, data=data), tmp_path, tqdm(disable=True))
+        finish(fit(learner(objectives, data=data), tmp_path, tqdm(disable=True)))
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
@@ -317,7 +339,7 @@ def test_the_best_checkpoint_on_the_test_split_is_put_back(tmp_path, monkeypatch
         history.append(weights(alone))
     monkeypatch.setattr(Pretrainer, "accuracy_on_test", lambda *_: next(accuracies))
     fast = selecting(epochs=8, select_every=2)
-    fit(fast, tmp_path, tqdm(disable=True))
+    finish(fit(fast, tmp_path, tqdm(disable=True)))
     assert next(accuracies, None) is None and torch.equal(weights(fast), history[3])
     fast.restore()
     assert fast.best == 50.0 and torch.equal(weights(fast), history[1])  # the first of equal ones

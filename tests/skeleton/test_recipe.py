@@ -92,7 +92,8 @@ def test_what_is_not_used_changes_no_bit(objectives, changes, one_thread):
             assert torch.equal(value, expected[part]), f"{name}: {part}"
 
 
-KEYS, DECODED = {"temperature", "momentum", "ema_head_twice"}, {"td_queue", "td_crop", "sequence_dictionary"}
+KEYS, DECODED = {"temperature", "momentum", "ema_head_twice", "key_head_copied"}, {
+    "td_queue", "td_crop", "sequence_dictionary"}
 HEAD, VIEWS, AD = {"projection", "head"}, {"flip", "shear"}, {"ad_weight", "ad_loss", "ad_input"}
 TRAINING = {"epochs", "batch", "learning_rate", "clip", "probe_every", "precision"}
 UNUSED = {
@@ -101,7 +102,7 @@ UNUSED = {
     "AE": KEYS | DECODED | AD | {"ce_weight", "cd_weight", "decoder_input", "dictionary", "select_every"},
     "CE": DECODED | AD | {"ae_weight", "cd_weight", "decoder_input", "select_every"},
     "AD": KEYS | DECODED | HEAD | VIEWS | {"ae_weight", "ce_weight", "cd_weight", "dictionary", "select_every"},
-    "CD": HEAD | AD | {"ae_weight", "ce_weight", "dictionary", "ema_head_twice", "select_every"},
+    "CD": HEAD | AD | {"ae_weight", "ce_weight", "dictionary", "ema_head_twice", "key_head_copied", "select_every"},
 }
 
 
@@ -116,6 +117,7 @@ def test_a_sum_of_terms_leaves_unused_what_all_of_them_do(objectives):
     ("AD", "flip", {"ad_input": "augmented"}), ("AD", "projection", {"decoder_input": "embedding"}),
     ("AE", "head", {"decoder_input": "embedding"}), ("CD", "head", {"decoder_input": "embedding"}),
     ("CD", "ema_head_twice", {"decoder_input": "embedding"}),
+    ("CD", "key_head_copied", {"decoder_input": "embedding"}),
 ])
 def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, name, asked):
     recipe = tiny(objectives)

@@ -144,7 +144,7 @@ def _beside_print(table: DataFrame, name: str, called: Mapping[str, str]) -> Fig
         places = rows[name].map(values.index)
         style.draw_ours(axes, places, rows, style.OURS, down=True)
         style.draw_published(axes, places, rows["published"], style.PRINTED, down=True)
-        style.names_down(axes, [called[value] for value in values])
+        style.names_down(axes, [called.get(value, value) for value in values])
         _accuracy_across(axes)
     keys = figure.axes[0].get_legend_handles_labels()[0]
     style.legend_below(figure, keys if len(keys) > 1 else [], 2)
@@ -158,6 +158,7 @@ def _accuracies(
     line for each value of `name`. It is not laid out yet.
     """
     table, values = table.sort_values(across), sorted(set(table[across]))
+    looks = style.looks_of(table[name], looks)
     figure, panels = _panel_each(table, 1.3, grid="y", sharex=True)
     for axes, _, target_rows in panels:
         lines = style.lines_of(target_rows, name, looks)
@@ -213,8 +214,8 @@ def transfer(table: DataFrame) -> Figure:
         others, ours = _printed_rows(dataset, target), table[table["target"] == target]
         sets = dict.fromkeys([*others["pretrain_set"], *ours["pretrain_set"]])
         shown[target] = others, sorted(sets, key=lambda name: name != NOWHERE)
-    row = [table["target"], table["pretrain_set"]]
-    ranks = table["method"].map([*METHODS].index).groupby(row).rank("dense")  # of the methods in a row
+    row, methods = [table["target"], table["pretrain_set"]], style.looks_of(table["method"], METHODS)
+    ranks = table["method"].map([*methods].index).groupby(row).rank("dense")  # of the methods in a row
     middle, most = (ranks.groupby(row).transform("max") + 1) / 2, ranks.max()
     table = table.assign(lower=(ranks - middle) / (most + 0.5))
     heights = [0.6 + (0.05 + 0.09 * most) * len(sets) for _, sets in shown.values()]
@@ -224,15 +225,15 @@ def transfer(table: DataFrame) -> Figure:
         for kind, rows in style.lines_of(others, "kind", PRINTED_LOOKS):
             places = rows["pretrain_set"].map(sets.index)
             style.draw_published(axes, places, rows["accuracy"], PRINTED_LOOKS[kind], down=True)
-        for method, rows in style.lines_of(ours, "method", METHODS):
+        for method, rows in style.lines_of(ours, "method", methods):
             places = rows["pretrain_set"].map(sets.index) + rows["lower"]
-            style.draw_ours(axes, places, rows, METHODS[method], down=True)
+            style.draw_ours(axes, places, rows, methods[method], down=True)
         style.names_down(axes, ["none" if name == NOWHERE else name for name in sets])
         axes.set_ylabel("pre-trained on")
         _accuracy_across(axes)
     kinds = pd.concat([others["kind"] for others, _ in shown.values()])
     keys = style.keys_of(PRINTED_LOOKS, kinds, line="none", markerfacecolor="white")
-    style.legend_below(figure, [*style.keys_of(METHODS, table["method"], line="none", ending=", ours"), *keys], 2)
+    style.legend_below(figure, [*style.keys_of(methods, table["method"], line="none", ending=", ours"), *keys], 2)
     return style.settled(figure)
 
 
@@ -272,7 +273,7 @@ def category_diversity(table: DataFrame) -> Figure:
         rows = shares[(shares["target"] == modality) & (shares["batch"] == batch)]
         style.draw_ours(axes, rows["sampler"].map(samplers.index), rows, style.OURS, down=True)
         axes.axvline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
-        style.names_down(axes, [SAMPLER_NAMES[name] for name in samplers])
+        style.names_down(axes, [SAMPLER_NAMES.get(name, name) for name in samplers])
         axes.set_title(_side(modality, table) if batch == batches[0] else "", loc="left")
         axes.set_xlabel(f"categories,\n% of M = {batch}")
         axes.margins(x=0.1)
@@ -303,14 +304,15 @@ def category_curves(log: DataFrame) -> Figure:
     counts = log.groupby("frequency")["seed"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
     seeds = "1 seed" if counts.max() == 1 else f"mean {style.PLUS_MINUS} std of {fewest}{counts.max()} seeds"
-    samplers = [name for name, _ in style.lines_of(log, "sampler", SAMPLERS)]
+    looks = style.looks_of(log["sampler"], SAMPLERS)
+    samplers = [name for name, _ in style.lines_of(log, "sampler", looks)]
     pools = [*log.groupby(["frequency", "batch"])]
     single = log["step"].nunique() == 1  # a line through one report would not be seen
     figure, stack = style.panels(style.heading(log, seeds), 1.0 + 1.4 * len(pools), len(pools), len(MODALITIES),
                                  grid="y", sharex=True, sharey="row")
     for axes, (((frequency, batch), rows), modality) in zip(stack, itertools.product(pools, MODALITIES), strict=True):
         seaborn.lineplot(rows, x="step", y=f"categories_{modality}", hue="sampler", hue_order=samplers, errorbar="sd",
-                         palette=[SAMPLERS[name].colour for name in samplers], legend=False, linewidth=0.8, ax=axes,
+                         palette=[looks[name].colour for name in samplers], legend=False, linewidth=0.8, ax=axes,
                          marker="o" if single else "", markeredgewidth=0, err_kws={"linewidth": 0})
         axes.axhline(rows["expected"].mean(), color=style.INK, linestyle="--", linewidth=0.8)
         kind = "" if len(counts) == 1 and frequency in (FREQUENCIES[0], UNNAMED) else f" ({frequency})"
@@ -320,7 +322,7 @@ def category_curves(log: DataFrame) -> Figure:
         axes.locator_params(axis="y", nbins=6)
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
         axes.label_outer()
-    style.legend_below(figure, [_expected(log), *style.keys_of(SAMPLERS, samplers, marked=False)], 2)
+    style.legend_below(figure, [_expected(log), *style.keys_of(looks, samplers, marked=False)], 2)
     return style.settled(figure)
 
 
@@ -377,7 +379,7 @@ def pretext_accuracy(table: DataFrame) -> Figure:
     Takes what `logs.pretext_accuracy` returns, of one method; of several seeds mean and deviation are shown. Source:
     Fig. 6.
     """
-    seeds, method = table["seed"].nunique(), METHODS[style.only(table, "method")].label
+    seeds, method = table["seed"].nunique(), style.looks_of(table["method"], METHODS)[style.only(table, "method")].label
     number = "1 seed" if seeds == 1 else f"mean {style.PLUS_MINUS} std of {seeds} seeds"
     ranked = {query: extremes(table[table["query"] == query])
               for query in style.in_order(table["query"], MODALITIES)}
@@ -422,14 +424,15 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     """
     query, = SEEN.keys() - {modality}
     seed, rows = style.only(table, "seed"), shown(table[table["modality"] == modality])
-    samplers = [name for name, _ in style.lines_of(rows, "sampler", SAMPLERS)]
+    looks = style.looks_of(rows["sampler"], SAMPLERS)
+    samplers = [name for name, _ in style.lines_of(rows, "sampler", looks)]
     title = (f"{style.origin(table, f'seed {seed}')}\n"
              f"queries of {SEEN[query]}, negatives of {SEEN[modality]} with norms of gradients")
     shape = len(samplers), 1 + TILES
     figure, stack = style.panels(title, 0.5 + 1.3 * len(samplers), *shape)
     for line, sampler in zip(np.reshape(stack, shape), samplers, strict=True):
         picks = rows[rows["sampler"] == sampler]
-        line[0].set_ylabel(textwrap.fill(SAMPLERS[sampler].label, 16))
+        line[0].set_ylabel(textwrap.fill(looks[sampler].label, 16))
         _tile(line[0], pictures[picks["nearest"].iloc[0]], "query", picks["nearest_category"].iloc[0])
         line[0].spines[:].set(visible=True, color=style.BLUE, linewidth=1.5)
         for axes, row in zip(line[1:], picks.itertuples(), strict=False):

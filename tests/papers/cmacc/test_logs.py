@@ -20,7 +20,7 @@ from repro.contrast.embeddings import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import logs
 from repro.run.device import threads
-from repro.run.fit import fit
+from repro.run.fit import finish, fit
 from repro.run.store import Cell, Store
 
 CPU = torch.device("cpu")
@@ -60,7 +60,7 @@ def finished(method="cmacc", **changes) -> Cell:
     cell = Cell("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
     run = Store(manifest.runs_root()).run(cell)
     with run.claim(), tqdm(file=io.StringIO()) as bar:
-        fit(Pretrainer(recipe, logs.data_of(recipe), 2, CPU), run.folder, bar)
+        finish(fit(Pretrainer(recipe, logs.data_of(recipe), 2, CPU), run.folder, bar))
         run.finish({"cost": {}})
     return cell
 

@@ -1,6 +1,6 @@
 """Cells per second by engine and number of workers: the same cells, each time in a fresh folder, in turns.
 
-    python3 -m tests.benchmarks.engines [--workers 1,2] [--objectives CE] [--cells 4] [--rounds 3]
+    python3 -m benchmarks.engines [--workers 1,2] [--objectives CE] [--cells 4] [--rounds 3]
 
 Cells of the taxonomy's quick recipe on the bundled skeletons, a seed each, on the CPU with one thread per cell, so that
 twice the workers should finish twice the cells while there are cores. Start of the workers, which import torch,
@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.stopwatch import options, show, turns
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.study import SKELETONS
 from repro.table import find, train
-from tests.benchmarks.stopwatch import options, show, turns
 
 
 def finish(cells: Sequence[Cell], engine: str, workers: int) -> None:

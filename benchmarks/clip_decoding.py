@@ -1,6 +1,6 @@
 """How fast clips are prepared: the parts of decoding, in one process.
 
-    python3 -m tests.benchmarks.clip_decoding [--dataset NAME, its files below REPRO_DATA]
+    python3 -m benchmarks.clip_decoding [--dataset NAME, its files below REPRO_DATA]
 
 CPU time of one core per clip, and clips per second; without a data set, of made-up clips of ten seconds, 340 x 256 at
 30 per second, H.264 and AAC, as those of Kinetics often are. Projected are hours of one core, from the median, for the
@@ -17,8 +17,8 @@ from fractions import Fraction
 import av
 import numpy as np
 
+from benchmarks.stopwatch import options, spread, turns
 from repro.audiovisual import decode, prepare
-from tests.benchmarks.stopwatch import options, spread, turns
 
 ROUNDS, MOST, PAPER = 3, 24, (240_000, 1_800_000)
 

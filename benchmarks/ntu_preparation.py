@@ -1,6 +1,6 @@
 """How NTU RGB+D's preparation grows with recordings and cores: megabytes of text per second, and memory.
 
-    python3 -m tests.benchmarks.ntu_preparation [--recordings 8192] [--workers 1,2] [--rounds 3]
+    python3 -m benchmarks.ntu_preparation [--recordings 8192] [--workers 1,2] [--rounds 3]
 
 Made-up recordings in the official format, in a folder, read afresh each time as `repro data prepare ntu --subset` does
 it, in a process of its own: with every number of processes, and by one process also a quarter of the recordings, on
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.benchmarks.stopwatch import options, show
+from benchmarks.stopwatch import options, show
 from tests.helpers.ntu_files import FIRST, body, recording, text
 
 DIFFERENT = 40  # recordings made; the others repeat them

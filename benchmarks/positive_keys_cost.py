@@ -1,6 +1,6 @@
 """Memory and time of JCL's closed form beside the vanilla loss, and of a training step, by the number of keys M'.
 
-    python3 -m tests.benchmarks.positive_keys_cost [--threads 2] [--keys 1,2,4,8,16]
+    python3 -m benchmarks.positive_keys_cost [--threads 2] [--keys 1,2,4,8,16]
 
 At JCL's size (batch 128, 128 features, a dictionary of 65,536 keys), forward and backward. The plain vanilla loss
 repeats every query once per key and concatenates its positive and negative logits, (N M', K + 1) of them; ours shares
@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.image_throughput import made_up
+from benchmarks.stopwatch import CPU, options, peak, show, turns
 from repro.contrast.objectives import jcl, vanilla
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
-from tests.benchmarks.image_throughput import made_up
-from tests.benchmarks.stopwatch import CPU, options, peak, show, turns
 
 BATCH, FEATURES, ENTRIES, TEMPERATURE, STRENGTH = 128, 128, 65536, 0.2, 4.0
 ROUNDS = 5

@@ -1,6 +1,6 @@
 """The strong view of images: ours beside kornia's batched operations and torchvision's v2, in one process, in turns.
 
-    python3 -m tests.benchmarks.image_augment [--size 32] [--batch 256] [--threads 2]
+    python3 -m benchmarks.image_augment [--size 32] [--batch 256] [--threads 2]
 
 All three take a batch of uint8 noise on the CPU to float32 normalised views with the same operations and ranges:
 random resized crop, flip, colour jitter, greyscale, Gaussian blur (kernel of 23 pixels, or the largest that fits) and
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from benchmarks.stopwatch import options, show, turns
 from repro.image.augment import View, normalisation, strong
 from repro.image.operations import KERNEL_SIZE
-from tests.benchmarks.stopwatch import options, show, turns
 
 
 def kornia_batched(view: View, kernel: int) -> Callable[[Tensor], Tensor]:

@@ -1,6 +1,6 @@
 """What the printed tables of images, video and sound cost: operations of all passes through the encoders, counted.
 
-    python3 -m tests.benchmarks.paper_cost
+    python3 -m benchmarks.paper_cost
 
 Torch counts a pass of one item through a trunk without computing it; a multiplication and an addition are two
 operations. Pre-training takes, for every item and step, three passes of the query (one forwards, two of that size
@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import torch
 
+from benchmarks.stopwatch import operations
 from repro.audiovisual import MODALITIES
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
@@ -29,7 +30,6 @@ from repro.image.recipe import ImageRecipe
 from repro.run.device import precision_of
 from repro.skeleton.recipe import SUBSETS, SkeletonRecipe
 from repro.table import find
-from tests.benchmarks.stopwatch import operations
 
 RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
 GPU = torch.device("cuda")

@@ -1,6 +1,6 @@
 """How fast pictures of ImageNet's size come out of class folders: images per second by decoding processes, and memory.
 
-    python3 -m tests.benchmarks.image_loading [--workers 1,2] [--images 512] [--rounds 3]
+    python3 -m benchmarks.image_loading [--workers 1,2] [--images 512] [--rounds 3]
 
 Made-up JPEGs of 500 x 375 pixels, blurred noise at a quality at which they are about as long as ImageNet's, 110 kB.
 The training loader decodes every picture once and cuts two random views of 224 pixels out of it. Beside it, in the same
@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from PIL import Image, ImageFilter
 
+from benchmarks.stopwatch import CPU, options, show, turns
 from repro.image.augment import normalisation, strong
 from repro.image.batches import Streamed
 from repro.image.readers import Files
 from repro.run.device import peak_mb
-from tests.benchmarks.stopwatch import CPU, options, show, turns
 
 SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167
 

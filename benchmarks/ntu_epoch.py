@@ -1,6 +1,6 @@
 """Time of an NTU RGB+D epoch on one CPU core or a GPU, projected from measured steps; and what its padding would cost.
 
-    python3 -m tests.benchmarks.ntu_epoch [--device cuda] [--precision float32] [--objectives CE,AE+CE+AD] [--layers 3]
+    python3 -m benchmarks.ntu_epoch [--device cuda] [--precision float32] [--objectives CE,AE+CE+AD] [--layers 3]
                                           [--units 1024]
 
 Made-up sequences of 20 to 300 frames, 84 on average: an assumption about cross-subject NTU RGB+D 60, whose 40,091
@@ -15,10 +15,10 @@ import time
 import torch
 from torch import Tensor
 
+from benchmarks.stopwatch import options, sequences, turns, wait
 from repro.run import device as devices
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import options, sequences, turns, wait
 
 STEPS_OF_AN_EPOCH, LONGEST, MEAN = 40_091 // 32, 300, 84
 BLOCK = {"cpu": 1, "cuda": 20}  # steps that are timed together
@@ -34,16 +34,16 @@ def lengths(count: int) -> Tensor:
 class Padded(Pretrainer):
     """Computes the padding too."""
 
-    def _packing(self, cpu_lengths: Tensor) -> None:
+    def _packing(self, lengths: Tensor) -> None:
         return None
 
 
 class PaddedToTheLongest(Padded):
     """Every batch as long as the longest sequence of the data set."""
 
-    def _next_batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        batch, *own = super()._next_batch()
-        return torch.nn.functional.pad(batch, (0, 0, 0, LONGEST - batch.shape[1])), *own
+    def prepare(self) -> None:
+        super().prepare()
+        self.bucket = LONGEST
 
 
 KINDS = {"packed": Pretrainer, "padded to the batch": Padded, "padded to 300": PaddedToTheLongest}

@@ -1,6 +1,6 @@
 """One training step of the taxonomy: ours beside a plain transcription of the formulas, in one process.
 
-    python3 -m tests.benchmarks.taxonomy_step [--threads 2] [--precision bfloat16] [--objectives CE] [--full]
+    python3 -m benchmarks.taxonomy_step [--threads 2] [--precision bfloat16] [--objectives CE] [--full]
 
 At the paper's size (NW-UCLA: batch 32, at most 50 frames, 60 inputs, 512 units, dictionaries of 1,024 and 640 entries)
 on made-up sequences. The plain transcription calls torch.nn.GRU once per view, computes padding like any frame, repeats
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.stopwatch import CPU, options, sequences, show, turns
 from repro.contrast import objectives
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from tests.benchmarks.stopwatch import CPU, options, sequences, show, turns
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)

@@ -1,6 +1,6 @@
 """Time and memory of active selection beside plain seeding and scikit-learn on materialised gradients.
 
-    python3 -m tests.benchmarks.selection [--device auto] [--threads 2] [--rounds 5]
+    python3 -m benchmarks.selection [--device auto] [--threads 2] [--rounds 5]
 
 At CM-ACC's size: a pool of 38,400, 128 queries, 512 features, 128 rows to choose. Ours is the whole of `select`, with
 the posteriors and their factors. Plain seeding is `kmeans_plusplus` over as many points of 256 features. Scikit-learn,
@@ -15,9 +15,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from benchmarks.stopwatch import CPU, options, peak, show, turns, wait
 from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
 from repro.run.device import hardware, resolve
-from tests.benchmarks.stopwatch import CPU, options, peak, show, turns, wait
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64

@@ -1,0 +1,118 @@
+"""Which source a training runs through: an identity that stands with every cell and checkpoint.
+
+A key says of which recipe, data and version a cell is, and nothing of the code. So that an edited loss does not pass
+for the one that trained the stored cells, each of them has the hash of its source; `accepted.yaml` lists, by study and
+version, the hashes whose trainings are known to give the same numbers.
+"""
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import importlib.util
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+ACCEPTED = Path(__file__).parent / "accepted.yaml"
+FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.skeleton", "repro.image",
+            "repro.audiovisual")  # what a step runs through, besides a paper's own modules
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The code at hand of a study, beside what is stored.
+
+    Args:
+        study, version: of the training.
+        module: where its learners are made.
+    """
+
+    study: str
+    version: int
+    module: str
+
+    @property
+    def identity(self) -> str:
+        """See `identity`."""
+        return identity(self.module)
+
+    def differs(self, stored: str | None) -> bool:
+        """Whether numbers of stored code may be others; None is that of cells from before, which count as accepted."""
+        accepted = _accepted(ACCEPTED).get(self.study, {}).get(self.version, [])
+        known = self.identity in accepted and (stored is None or stored in accepted)
+        return stored != self.identity and not known
+
+    def advice(self) -> str:
+        """What to do where it differs."""
+        return (f"raise the version of {self.study}, now {self.version}, if the code gives other numbers; if it gives "
+                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name}")
+
+
+@functools.cache
+def identity(module: str) -> str:
+    """Sixteen digits of a hash: of the source of a module and of what it imports of its package and of `FOLLOWED`.
+
+    Comments, docstrings and blank lines do not count.
+    """
+    packages = (*FOLLOWED, module.rpartition(".")[0] or module)
+    statements: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _path(name)
+        if name in statements or path is None:
+            continue
+        source = path.read_text()
+        statements[name] = "\n".join(_statements(source))
+        for imported in _imported(source):
+            if any(imported == package or imported.startswith(f"{package}.") for package in packages):
+                waiting.append(imported)
+    text = "\n\n".join(f"{name}\n{statements[name]}" for name in sorted(statements))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _accepted(path: Path) -> dict[str, dict[int, list[str]]]:
+    return yaml.safe_load(path.read_text()) or {}
+
+
+def _path(name: str) -> Path | None:
+    """The file of a module; None for what is none, such as a function that is imported, and for packages."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # its parent is no package
+        return None
+    if found is None or not found.origin or not found.origin.endswith(".py") or found.submodule_search_locations:
+        return None
+    return Path(found.origin)
+
+
+def _imported(source: str) -> Iterator[str]:
+    """Names of what a source imports, wherever it does."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _statements(source: str) -> Iterator[str]:
+    """The lines of a source without comments and docstrings, those that have something left."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            first = node.body[0]
+            for row in range(first.lineno, (first.end_lineno or first.lineno) + 1):
+                lines[row - 1] = ""
+    for line in lines:
+        if line.strip():
+            yield line.rstrip()

@@ -1,0 +1,14 @@
+"""The code at hand is among what is accepted: trainings beside recorded ones, in this folder, say that it may be."""
+
+import pytest
+
+from repro.run.code import ACCEPTED
+from repro.table import studies
+
+
+@pytest.mark.parametrize("study", studies().values(), ids=lambda study: study.name)
+def test_todays_code_is_accepted_for_its_version(study):
+    assert not study.code.differs(None), (
+        f"the source of {study.name} has changed: where the golden trainings still pass, add {study.code.identity} to "
+        f"{ACCEPTED.name} beside version {study.version}; where numbers change, raise the version"
+    )

@@ -1,0 +1,87 @@
+"""The identity of the code that trains: what changes it, and when stored numbers may be others."""
+
+import copy
+import importlib
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from repro.run import code
+from repro.run.code import Code, identity
+
+PARTS = {
+    "study": "from own_paper import loss\n\n\ndef learners():\n    return loss.value(1)\n",
+    "loss": "import json\n\n\ndef value(x):\n    return 2 * x\n",
+    "other": "unused = 1\n",
+}
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A package of a paper's own; returns what computes the identity after parts were replaced."""
+    folder = tmp_path / "own_paper"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def of(**changes):
+        for name, text in (PARTS | changes).items():
+            (folder / f"{name}.py").write_text(textwrap.dedent(text))
+        importlib.invalidate_caches()
+        identity.cache_clear()
+        return identity("own_paper.study")
+
+    yield of
+    identity.cache_clear()
+    sys.modules.pop("own_paper", None)
+
+
+@pytest.mark.parametrize(("changes", "same"), [
+    ({}, True),
+    ({"loss": 'import json\n\n\ndef value(x):  # twice\n    """2 x."""\n\n    return 2 * x\n'}, True),
+    ({"other": "unused = 2\n"}, True),
+    ({"loss": "import json\n\n\ndef value(x):\n    return -2 * x\n"}, False),
+    ({"loss": "import json\n\n\ndef value(x):\n    return 2 * x  + 0\n"}, False),
+    ({"study": "def learners():\n    from own_paper import loss, other\n    return loss.value(1)\n"}, False),
+])
+def test_code_is_what_its_statements_are_and_those_of_what_it_imports(made, changes, same):
+    assert (made(**changes) == made()) is same
+
+
+def test_a_hash_in_a_text_is_no_comment(made):
+    assert made(loss="def value(x):\n    return '# 1'\n") != made(loss="def value(x):\n    return '# 2'\n")
+
+
+def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_path):
+    before = identity("repro.skeleton.study")
+    find = importlib.util.find_spec
+    edited = tmp_path / "objectives.py"
+    source = Path(find("repro.contrast.objectives").origin).read_text()
+    edited.write_text(source.replace("- positive).mean()", "+ positive).mean()", 1))
+    assert edited.read_text() != source
+    spec = copy.copy(find("repro.contrast.objectives"))
+    spec.origin = str(edited)
+    monkeypatch.setattr(code.importlib.util, "find_spec",
+                        lambda name: spec if name == "repro.contrast.objectives" else find(name))
+    identity.cache_clear()
+    try:
+        assert identity("repro.skeleton.study") != before
+    finally:
+        identity.cache_clear()
+
+
+@pytest.mark.parametrize(("today", "stored", "differs"), [
+    ("a", "a", False), ("a", "b", False), ("b", None, False), ("a", "x", True), ("x", "a", True), ("x", None, True),
+    ("x", "x", False),
+])
+def test_stored_numbers_may_be_others_unless_both_codes_are_accepted_or_equal(
+    monkeypatch, tmp_path, today, stored, differs
+):
+    (tmp_path / "accepted.yaml").write_text("skeletons: {3: [a, b]}\n")
+    monkeypatch.setattr(code, "ACCEPTED", tmp_path / "accepted.yaml")
+    monkeypatch.setattr(code, "identity", lambda module: today)
+    assert Code("skeletons", 3, "somewhere").differs(stored) is differs
+    assert Code("skeletons", 4, "somewhere").differs(stored) is (today != stored)
+    assert today in Code("skeletons", 3, "somewhere").advice()

@@ -1,0 +1,195 @@
+"""Several cells in one process, in turns: who is next, what an error ends, that no result depends on it."""
+
+import dataclasses
+import functools
+import json
+import re
+
+import pytest
+import torch
+from made_up_skeletons import CPU, made_up, tiny
+from made_up_training import CELLS, value
+from states import assert_equal_states
+
+from repro import table
+from repro.run import fit as fitting
+from repro.run.engine import Here, run_cells, train_in_worker
+from repro.run.fit import NonFiniteLoss, fit, load_checkpoint
+from repro.run.learner import Learner
+from repro.run.store import Store
+from repro.skeleton.study import SKELETONS
+
+LENGTHS = {("CE", 0): 2, ("AE", 0): 4, ("CE", 1): 1, ("CD", 0): 3, ("AE", 1): 2}  # turns that a cell takes
+
+
+class Turns:
+    """Stands for training a cell in several turns; notes each, and meets an error in the last of some cells."""
+
+    def __init__(self, **errors):
+        self.taken, self.errors = [], errors
+
+    def __call__(self, run, progress):
+        cell = (run.cell.label, run.cell.seed)
+        for turn in range(1, LENGTHS[cell] + 1):
+            self.taken.append((*cell, turn, torch.get_num_threads()))
+            (run.folder / "progress.jsonl").write_text(json.dumps({"step": turn, "of": LENGTHS[cell]}) + "\n")
+            if turn == LENGTHS[cell] and run.cell.label in self.errors:
+                raise self.errors[run.cell.label]
+            if turn < LENGTHS[cell]:
+                yield
+        return {"linear": value(run.cell), "select": "last", "cost": {"seconds": 1.0}}
+
+    def names(self):
+        return " ".join(f"{label}{seed}.{turn}" for label, seed, turn, _ in self.taken)
+
+
+def finished(store):
+    return [store.run(cell).result and store.run(cell).result["linear"] for cell in CELLS]
+
+
+# ---------------------------------------------------------------------------------------------- turns
+
+
+@pytest.mark.parametrize(("lanes", "expected"), [
+    (1, "CE0.1 CE0.2 AE0.1 AE0.2 AE0.3 AE0.4 CE1.1 CD0.1 CD0.2 CD0.3 AE1.1 AE1.2"),
+    (2, "CE0.1 AE0.1 CE0.2 AE0.2 AE0.3 CE1.1 AE0.4 CD0.1 CD0.2 AE1.1 CD0.3 AE1.2"),
+    (3, "CE0.1 AE0.1 CE1.1 CE0.2 AE0.2 CD0.1 AE0.3 CD0.2 AE1.1 AE0.4 CD0.3 AE1.2"),
+    (9, "CE0.1 AE0.1 CE1.1 CD0.1 AE1.1 CE0.2 AE0.2 CD0.2 AE1.2 AE0.3 CD0.3 AE0.4"),
+])
+def test_lanes_take_turns_and_one_that_is_free_takes_the_next_cell(store, lanes, expected):
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)  # each turn has those of its recipe
+    try:
+        run_cells(CELLS, train := Turns(), store, pool=Here(lanes))
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+    assert train.names() == expected and {threads for *_, threads in train.taken} == {1}
+    assert finished(store) == [value(cell) for cell in CELLS]
+
+
+def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(store, capsys):
+    def say(cell):
+        return f"linear {store.run(cell).result['linear']}"
+
+    run_cells(CELLS, Turns(), store, pool=Here(3), say=say)
+    errors = capsys.readouterr().err
+    assert set(re.findall(r"[\r\n]([^\r\n]*): +\d+%\|", errors)) == {"cells, 3 lanes"}
+    assert "| 1.75/5 [" in errors and "| 5.0/5 [" in errors
+    told = re.findall(r"(\w+, seed \d: linear [\d.]+)", errors)
+    assert told == [f"{CELLS[place]}: linear {value(CELLS[place])}" for place in (2, 0, 1, 3, 4)]
+
+
+# ---------------------------------------------------------------------------------------------- errors, claims
+
+
+def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
+    with pytest.raises(ChildProcessError) as raised:
+        run_cells(CELLS, Turns(CD=RuntimeError("a device that was lost")), store, pool=Here(3))
+    assert str(raised.value).splitlines() == [
+        "1 of 5 cells failed, the others are done:", "  CD, seed 0: RuntimeError: a device that was lost",
+        "once the reason is gone, the same command trains them again",
+    ]
+    assert "Traceback" in capsys.readouterr().err
+    assert finished(store) == [None if cell.label == "CD" else value(cell) for cell in CELLS]
+    run_cells(CELLS, train := Turns(), store, pool=Here(3))
+    assert train.names() == "CD0.1 CD0.2 CD0.3"
+
+
+def test_cells_that_diverge_in_lanes_are_named(store, capsys):
+    with pytest.raises(NonFiniteLoss, match=r"2 of 5 cells .*\n  AE, seed \d: AE is nan at step 7\n  AE, seed \d: "):
+        run_cells(CELLS, Turns(AE=NonFiniteLoss("AE is nan at step 7")), store, pool=Here(3))
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_error_in_a_lane_weighs_more_than_divergence(store):
+    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": KeyError("weight")}
+    with pytest.raises(ChildProcessError, match=r"CD, seed 0: KeyError: 'weight'\n  AE, seed 0: AE is nan at step 7"):
+        run_cells([CELLS[1], CELLS[3]], Turns(**errors), store, pool=Here(3))
+
+
+def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept(store):
+    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
+    with pytest.raises(ChildProcessError, match="RuntimeError: a device that was lost"):
+        train_in_worker(CELLS, Turns(**errors), store, 3)
+    assert finished(store) == [value(cell) if cell.label == "CE" else None for cell in CELLS]
+    ended = train_in_worker(CELLS, Turns(AE=errors["AE"]), store, 3)
+    assert [(cell.label, cell.seed, str(error)) for cell, error in ended] == [
+        ("AE", 1, "AE is nan at step 7"), ("AE", 0, "AE is nan at step 7")
+    ]
+    assert finished(store) == [None if cell.label == "AE" else value(cell) for cell in CELLS]
+
+
+def test_cells_that_another_command_holds_are_left_to_it(store, held):
+    elsewhere, train = held({"linear": 1.0, "cost": {}}), Turns()
+
+    def until_the_last(run, progress):
+        if run.cell == CELLS[4]:
+            elsewhere.let_go.set()
+        return (yield from train(run, progress))
+
+    run_cells(CELLS, until_the_last, store, pool=Here(2))
+    assert finished(store) == [1.0, *(value(cell) for cell in CELLS[1:])]
+    assert not {("CE", 0)} & {(label, seed) for label, seed, *_ in train.taken}
+
+
+def test_what_ends_the_process_leaves_no_cell_held_also_while_its_traceback_is_kept(store):
+    """As where the kernel of a notebook is interrupted, and the same cell of the notebook is run again."""
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run_cells(CELLS, Turns(CE=KeyboardInterrupt()), store, pool=Here(3))
+    for cell in CELLS:
+        with store.run(cell).claim() as claimed:
+            assert claimed, f"{cell} is held while {raised.value!r} is looked at"
+
+
+# ---------------------------------------------------------------------------------------------- results
+
+
+DATA = made_up()
+STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
+SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7}
+RECIPES = [tiny("AE+CE+AD+CD", **SMALL), tiny("CE", **SMALL), tiny("random", **SMALL), tiny("AD", **SMALL, layers=2),
+           tiny("AE+CE", **SMALL, select="best_on_test", select_every=1), tiny("CD", **SMALL, precision="bfloat16")]
+TRAINED = [STUDY.cell(recipe, seed, "quick") for seed, recipe in enumerate(RECIPES)]
+
+
+@pytest.fixture
+def train(monkeypatch):
+    """Trains a cell of a small study, with a report every other step and a checkpoint at each."""
+    monkeypatch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(Learner, "report_steps", 2)
+    return functools.partial(table.train, study=STUDY, device=CPU)
+
+
+def outcome(root):
+    """Results but for their cost, last states and losses, by cell."""
+    outcomes = {}
+    for cell in TRAINED:
+        run = Store(root).run(cell)
+        log = run.folder / "progress.jsonl"
+        lines = [json.loads(line) | {"seconds": 0} for line in log.read_text().splitlines()] if log.exists() else []
+        state = load_checkpoint(run.folder)["learner"]
+        outcomes[cell.key] = {"result": run.result | {"cost": 0}, "log": lines, "state": state}
+    return outcomes
+
+
+def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path, train, monkeypatch):
+    """To the last bit. The kill comes between two cells' checkpoints, of those in the lanes all are taken up again."""
+    run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Here(1))
+    run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Here(3))
+    assert_equal_states(outcome(tmp_path / "three"), outcome(tmp_path / "one"))
+    saves, save = [], fitting.save_checkpoint
+
+    def save_or_die(folder, state):
+        saves.append(folder)
+        if len(saves) == 8:
+            raise KeyboardInterrupt
+        save(folder, state)
+
+    monkeypatch.setattr(fitting, "save_checkpoint", save_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
+    left = [path.parent.name for path in (tmp_path / "killed").glob("cells/*/checkpoint.pt")]
+    assert len(left) >= 3 and len(set(saves[-3:])) == 3
+    run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
+    assert_equal_states(outcome(tmp_path / "killed"), outcome(tmp_path / "one"))
