@@ -84,8 +84,10 @@ def notebook_of(*sources):
 
 
 def test_a_page_has_texts_and_what_cells_show_as_markdown_and_links_from_where_it_stands():
-    notebook = notebook_of("# Title\n\n![A](../figures/a.png) [B](results_b.ipynb#of-b)", "[C](https://c.org/d) [E](#e)")
-    shown = nbformat.v4.new_output("execute_result", {"text/markdown": "- one\n  line [F](../docs/f.md)\n- two\n\n| a |"})
+    title = "# Title\n\n![A](../figures/a.png) [B](results_b.ipynb#of-b)"
+    notebook = notebook_of(title, "[C](https://c.org/d) [E](#e)")
+    data = {"text/markdown": "- one\n  line [F](../docs/f.md)\n- two\n\n| a |"}
+    shown = nbformat.v4.new_output("execute_result", data)
     printed = nbformat.v4.new_output("stream", text="torch 2")
     notebook.cells.append(nbformat.v4.new_code_cell("secret = 1", outputs=[printed, shown]))
     pages = {"notebooks/results.ipynb": "RESULTS.md", "notebooks/results_b.ipynb": "docs/results_b.md"}
