@@ -4,7 +4,8 @@ A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and im
 `tables` declares them. It may have more modules: `figures` with `FIGURES`, drawings by the name of the table or log
 that they are of, and `FURTHER`, what draws from several; `logs` with `LOGS`; `claims` with `RULES`, what judges
 sentences of its `claims.csv` and `discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables
-with names of their rows. The command line and notebooks hand these to `repro.report`, which knows no paper.
+with names of their rows. `verdicts.csv` says what came of each printed table and figure. The command line and
+notebooks hand these to `repro.report`, which knows no paper.
 """
 
 import functools
@@ -128,13 +129,16 @@ def listed(name: str) -> "DataFrame":
 def verdicts() -> "DataFrame":
     """What came of every printed table and figure: the rows of each paper's `verdicts.csv`, with its title as `paper`.
 
-    Columns: place, size (on what it was run), verdict (reproduced | partly | not | undecided | not run), says (why, in
-    words), notebook.
+    Columns: place; size, on what it was run; verdict, reproduced | partly | not | undecided | not run; says, why, in
+    words; notebook, which runs it; folder, of the paper.
     """
     import pandas as pd
 
-    found = [pd.read_csv(Path(__file__).parent / paper / "verdicts.csv", dtype=str).assign(paper=title, folder=paper)
-             for paper, title in offered("TITLE").items() if (Path(__file__).parent / paper / "verdicts.csv").exists()]
+    found = []
+    for paper, title in offered("TITLE").items():
+        path = Path(__file__).parent / paper / "verdicts.csv"
+        if path.exists():
+            found.append(pd.read_csv(path, dtype=str, encoding="utf-8").assign(paper=title, folder=paper))
     return pd.concat(found, ignore_index=True)
 
 

@@ -27,8 +27,7 @@ def write(project: Path, folder: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: if there are no such notebooks, as where the package is installed without a checkout.
-        papermill.exceptions.PapermillExecutionError: if a cell fails, such as one whose numbers no longer bear out its
-            verdict; it names the notebook's cell.
+        ValueError: if a cell fails, such as one whose numbers no longer bear out its verdict; names notebook and cell.
     """
     import papermill
 
@@ -39,7 +38,13 @@ def write(project: Path, folder: Path) -> list[Path]:
     texts = {}
     with tempfile.TemporaryDirectory() as scratch:
         for path in paths:
-            executed = papermill.execute_notebook(path, Path(scratch) / path.name, cwd=project, progress_bar=False)
+            try:
+                executed = papermill.execute_notebook(path, Path(scratch) / path.name, cwd=project, progress_bar=False)
+            except papermill.PapermillExecutionError as error:
+                raise ValueError(
+                    f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}; where an assert fails, "
+                    "the numbers no longer bear out the sentence below it: change both"
+                ) from error
             texts[page_of(path.stem)] = as_markdown(executed, f"notebooks/{path.name}", pages)
     for page, text in texts.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)

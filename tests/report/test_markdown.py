@@ -110,12 +110,12 @@ def test_pages_are_written_all_together_or_not_at_all(tmp_path, monkeypatch):
 
     def execute(path, *_, **__):
         if path.stem == failing:
-            raise papermill.PapermillExecutionError(0, 1, "assert False", "AssertionError", "", [])
+            raise papermill.PapermillExecutionError(0, 1, "assert 2 < 1", "AssertionError", "2 < 1", [])
         return nbformat.read(path, as_version=4)
 
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     failing = "results_b"
-    with pytest.raises(papermill.PapermillExecutionError):
+    with pytest.raises(ValueError, match=r"results_b.ipynb, cell In \[1\]: AssertionError: 2 < 1; .* change both"):
         markdown.write(project, folder)
     assert not folder.exists()
     failing = ""
