@@ -104,6 +104,8 @@ def test_a_foreign_or_damaged_file_is_refused_by_name(root, tmp_path):
         ({"view": json.dumps({"pipeline": "defualt"})}, "describes a view that cannot be made .*is not one of"),
         ({"view": json.dumps({"pipeline": "raw", "size": 8})}, "describes a view that cannot be made"),
         ({"view": "[]"}, "does not say by which recipe"), ({"recipe": None}, "lacks recipe in its metadata"),
+        ({"architecture": json.dumps(architecture | {"layers": 30_000})}, "layers=30000 have [0-9]+ weights"),
+        ({"architecture": "[]"}, "does not hold the model"),
         ({"architecture": json.dumps(architecture)}, "does not hold the model it describes (?s:.*)export it again"),
     ):
         changed(export(cell.key, path), **texts)

@@ -5,20 +5,28 @@ import functools
 import hashlib
 import lzma
 import os
+import shutil
+import stat
 import struct
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from repro.data.disk import alone, naming
+
 LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
+IRREGULAR = "is no regular file, or a link that leads nowhere"
 CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeDecodeError, EOFError,
            NotImplementedError)                                                # what a damaged zip raises
 DAMAGED = (*CORRUPT, tarfile.TarError, OSError, ValueError, RuntimeError)      # RuntimeError: it is encrypted
+
+
+class Refused(ValueError):
+    """An archive is whole, and yet cannot be used; the message names it and says what to do."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class Entry:
     Attributes:
         root: the folder or archive.
         name: its path there, such as `UCF-101/Archery/v_Archery_g01_c06.avi`.
-        size: in bytes, unpacked; -1 of a link that leads nowhere.
+        size: in bytes, unpacked; -1 of what is no regular file: a device, a pipe, a link that leads nowhere.
     """
 
     root: Path
@@ -41,13 +49,13 @@ class Entry:
     def read(self) -> bytes:
         """The contents; of a member of an archive as many bytes as it announces, whatever it would unpack to.
 
-        ValueError if it is too large or cannot be read, or the archive is damaged there.
+        ValueError if it is no regular file, too large or cannot be read, or the archive is damaged there.
         """
         if self.size > LARGEST:
             raise ValueError(TOO_LARGE.format(self.size, LARGEST))
         try:
             if self.root.is_dir():
-                return (self.root / self.name).read_bytes()
+                return read_file(self.root / self.name)
             with _zip(self.root, stamp(self.root)).open(self.name) as file:
                 contents = file.read(self.size + 1)  # with one more, `zipfile` looks at the checksum
             if len(contents) != self.size:
@@ -57,6 +65,21 @@ class Entry:
             raise ValueError(f"the archive is damaged here ({error})") from error
         except (OSError, RuntimeError) as error:
             raise ValueError(f"cannot be read ({error})") from error
+
+
+def read_file(path: Path) -> bytes:
+    """The contents of a regular file; whatever else it is, a device or a pipe, is not opened.
+
+    Raises:
+        FileNotFoundError: if there is nothing.
+        ValueError: saying so, without the name, if it is no regular file or above `LARGEST`.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(IRREGULAR)
+    if status.st_size > LARGEST:
+        raise ValueError(TOO_LARGE.format(status.st_size, LARGEST))
+    return path.read_bytes()
 
 
 def stamp(path: Path) -> tuple[int, ...]:
@@ -69,6 +92,8 @@ def stamp(path: Path) -> tuple[int, ...]:
 def _zip(path: Path, _stamp: tuple[int, ...]) -> zipfile.ZipFile:
     """A zip archive, opened once while it stays the same: a list of 56,880 members takes a while."""
     with naming_damage(path):
+        if not path.is_file():
+            raise ValueError(IRREGULAR)
         archive = zipfile.ZipFile(path)
         if not all(member.filename for member in archive.infolist()):
             archive.close()
@@ -81,6 +106,8 @@ def naming_damage(path: Path) -> Iterator[None]:
     """Let what a damaged archive raises inside the block be a ValueError that names it; other OSErrors stay."""
     try:
         yield
+    except Refused:
+        raise
     except DAMAGED as error:
         if isinstance(error, OSError) and error.filename:  # one of damage names no file
             raise
@@ -91,7 +118,7 @@ def naming_damage(path: Path) -> Iterator[None]:
 def entries(path: Path) -> list[Entry]:
     """The files in a folder or zip archive, however deep, sorted by name, but hidden ones and `__MACOSX`.
 
-    ValueError if the archive is damaged, or a member leads out of it.
+    ValueError if the archive is damaged, or a member leads out of it, is a link or has the name of another.
     """
     files = _files(path) if path.is_dir() else _members(path)
     return sorted((entry for entry in files if _visible(entry.name)), key=lambda entry: entry.name)
@@ -112,7 +139,8 @@ def members(path: Path) -> list[tuple[str, bytes]]:
 def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """(name, contents) of the files in a folder, zip or tar archive whose names `accept` takes, one by one.
 
-    ValueError if it is no archive, or damaged, naming the file if it is known, or an accepted file is too large.
+    ValueError if it is no archive, or damaged, naming the file if it is known, an accepted file is too large, or a
+    member of an archive is a link or has the name of another: what either stands for is not guessed.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
         for entry in entries(path):
@@ -122,27 +150,43 @@ def contents(path: Path, accept: Callable[[str], bool]) -> Iterator[tuple[str, b
                 except ValueError as error:
                     raise ValueError(f"{path}: {entry.name} {error}; fetch it again") from error
         return
+    seen: set[PurePosixPath] = set()
     with naming_damage(path), tarfile.open(path) as archive:
         for member in archive:
-            if member.isfile() and _visible(member.name) and accept(member.name):
+            if member.isdir() or not _visible(member.name):
+                continue
+            _check_member(path, member.name, member.isfile(), seen)
+            if accept(member.name):
                 if member.size > LARGEST:
-                    raise ValueError(f"{member.name} {TOO_LARGE.format(member.size, LARGEST)}")
+                    raise Refused(f"{path}: {member.name} {TOO_LARGE.format(member.size, LARGEST)}; leave it out")
                 yield member.name, archive.extractfile(member).read()
 
 
 @contextlib.contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
+def unpacked(path: Path, into: Path) -> Iterator[Path]:
     """The folder that holds what a tar archive, or the folder it unpacks to, holds; `tarfile` keeps members inside.
 
-    ValueError if the archive is damaged, or a member leads out of it.
+    Args:
+        path: of the archive or the folder.
+        into: where an archive is unpacked, by one process at a time, and removed afterwards. What a killed one has left
+            there is removed first.
+
+    Raises:
+        ValueError: if the archive is damaged, or a member leads out of it.
+        OSError: if there is no room, naming the file.
     """
     if path.is_dir():
         yield path.parent
         return
-    with tempfile.TemporaryDirectory(prefix="repro-") as folder:
-        with naming_damage(path), tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
-        yield Path(folder)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with alone(into.with_suffix(".lock"), f"the process that unpacks into {into}"):
+        shutil.rmtree(into, ignore_errors=True)
+        try:
+            with naming_damage(path), naming(into), tarfile.open(path) as archive:
+                archive.extractall(into, filter="data")
+            yield into
+        finally:
+            shutil.rmtree(into, ignore_errors=True)
 
 
 def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
@@ -161,12 +205,30 @@ def _files(folder: Path) -> Iterator[Entry]:
 
 
 def _members(path: Path) -> Iterator[Entry]:
+    seen: set[PurePosixPath] = set()
     for info in _zip(path, stamp(path)).infolist():
         if info.filename.startswith("/") or "\\" in info.filename or ".." in PurePosixPath(info.filename).parts:
             raise ValueError(f"{path}: its member {info.filename!r} leads out of the archive; it is no official "
                              "distribution, move it away")
-        if not info.is_dir():
-            yield Entry(path, info.filename, info.file_size)
+        if info.is_dir():
+            continue
+        if _visible(info.filename):
+            _check_member(path, info.filename, not stat.S_ISLNK(info.external_attr >> 16), seen)
+        yield Entry(path, info.filename, info.file_size)
+
+
+def _check_member(path: Path, name: str, regular: bool, seen: set[PurePosixPath]) -> None:
+    """Raise `Refused` if a member of an archive is no regular file, or has one of the places seen before; adds its own.
+
+    A link would be missing without a word, and of two members one would be read for both.
+    """
+    if not regular:
+        raise Refused(f"{path}: {name} is a link or a device; pack the files themselves, as `zip -r` does and "
+                      "`tar --dereference --hard-dereference`")
+    place = PurePosixPath(name)
+    if place in seen:
+        raise Refused(f"{path}: two members are called {name}; pack it anew with one of them")
+    seen.add(place)
 
 
 def _visible(name: str) -> bool:

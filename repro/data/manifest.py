@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ACCESS = ("automatic", "form", "derived", "bundled")
+UNPACKED = ".unpacked"  # in `prepared_root`: what an archive holds while it is read
 PACKAGE = Path(str(files("repro"))).resolve()
 
 Loaded = TypeVar("Loaded")
@@ -35,6 +36,7 @@ class Archive:
         folder: what it unpacks to, beside it, where that is not named as the archive.
         url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5 and
             its bytes.
+        sha256: its hex sha256, where that is known; a download is then checked by it instead.
 
     Raises:
         ValueError: if a place is not below the data root.
@@ -47,6 +49,7 @@ class Archive:
     folder: str | None = None
     url: str | None = None
     md5: str | None = None
+    sha256: str | None = None
     size: int | None = None
 
     def __post_init__(self) -> None:
@@ -296,7 +299,7 @@ def image_sets() -> dict[str, Manifest]:
 
 def location(archive: Archive, root: Path) -> Path | None:
     """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
-    return next((path for path in archive.places(root) if path.exists()), None)
+    return next((path for path in archive.places(root) if path.is_file() or path.is_dir()), None)
 
 
 def require(manifest: Manifest, root: Path) -> list[Path]:

@@ -69,9 +69,10 @@ def download(name: str) -> list[Path]:
         if present is None and archive.url is None:
             raise ValueError(f"data set {name!r} cannot be fetched automatically; {manifest.next_step(declared, path)}")
         if present is None:
+            known = f"sha256:{archive.sha256}" if archive.sha256 else f"md5:{archive.md5}"
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                pooch.retrieve(archive.url, f"md5:{archive.md5}", path.name, path.parent, downloader=downloader)
+                pooch.retrieve(archive.url, known, path.name, path.parent, downloader=downloader)
         elif wrong := difference(archive, present):
             raise ValueError(f"{present} {wrong}; move it away and give the command again")
     return manifest.require(declared, root)

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.data import manifest, npz
+from repro.data import archives, manifest, npz
 from repro.data.disk import alone, write_atomically
 from repro.data.prepared import made_once
 from repro.image import DATASETS, readers
@@ -23,6 +24,9 @@ from repro.recipe import choose
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
 )
+PACKED = "npz|zip|tar|tgz|txz|tbz2|gz|xz|bz2"
+# Names of copies stay apart where a figure's file writes "_" for all that is no letter, so that "a_npz" is none.
+COPY_NAME = re.compile(rf"[A-Za-z0-9]+(_(?!({PACKED})\b)[A-Za-z0-9]+)*(\.({PACKED}))*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,14 +96,16 @@ def take_in(name: str, path: Path) -> ImageSet:
             may be missing.
 
     Raises:
-        ValueError: if the name is unknown, the file has none of these forms, its pictures have another size, or there
-            are too many pictures or classes.
+        ValueError: if the name is unknown, the file has none of these forms or a name that cannot be part of others,
+            its pictures have another size, or there are too many pictures or classes.
         FileNotFoundError: if there is no such file.
     """
     choose("dataset", name, COPIED)
     declared = DATASETS[name]
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
+    if not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} {archives.IRREGULAR}; give an .npz, a folder, a zip or tar archive")
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, declared)
     elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
@@ -109,6 +115,9 @@ def take_in(name: str, path: Path) -> ImageSet:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
+    if not COPY_NAME.fullmatch(path.name):
+        raise ValueError(f"{path.name!r} would be part of the names of tables and figures; rename it to letters from A "
+                         f"to Z, digits and single _ between these, before endings as {PACKED.replace('|', ', ')}")
     for place, part in enumerate(PARTS[:2]):
         if not (pictures.part == place).any():
             raise ValueError(f"{path} holds no image for {part}; add some")

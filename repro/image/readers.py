@@ -4,19 +4,20 @@ import hashlib
 import io
 import itertools
 import os
+import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
-from repro.data.manifest import Manifest
+from repro.data.manifest import UNPACKED, Manifest, prepared_root
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
@@ -25,7 +26,8 @@ PICTURES = (".jpg", ".jpeg", ".png")
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
-ABSURD = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+# What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
+UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
@@ -53,9 +55,16 @@ class Files:
         return len(self.names)
 
     def read(self, index: int) -> Image.Image:
-        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too."""
+        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too.
+
+        It is not turned as its EXIF says, as no loader of the papers' code turns pictures of ImageNet.
+        """
         path = self.root / os.fsdecode(self.names[index])
-        return read_rgb(path, f"{path}")
+        try:
+            contents = archives.read_file(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read as a picture ({error}); fetch it again or leave it out") from error
+        return read_rgb(contents, f"{path}")
 
 
 READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
@@ -109,7 +118,7 @@ def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -
     from torchvision import datasets  # late: it takes as long to import as torch
 
     try:
-        with archives.unpacked(path) as root:
+        with archives.unpacked(path, prepared_root() / UNPACKED) as root:
             parts = [getattr(datasets, name)(root, split) for split in splits]
     except RuntimeError as error:
         raise ValueError(f"{path} is not the official distribution, or damaged; fetch it again") from error
@@ -175,7 +184,9 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
             shape = f"{images.dtype} {images.shape}"
             raise ValueError(f"{path}: images are {shape}, expected uint8 (n, height, width, 3) or (n, height, width)")
-        _check_size(f"{path}", images.shape[1:3], declared)
+        side = declared.images.size
+        if images.shape[1:3] != (side, side):
+            raise ValueError(f"{path} {_other_size(*images.shape[1:3], side)}")
         if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
     part = np.repeat([0, 1], [len(images) for images, _ in parts])
@@ -187,23 +198,43 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
     return Pictures(np.concatenate([_coloured(images) for images, _ in parts]), labels, part, classes)
 
 
-def read_rgb(file: Path | BinaryIO, name: str) -> Image.Image:
-    """A picture as red, green and blue, whatever colours it is stored in.
+def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image:
+    """A JPEG or PNG file as red, green and blue of 8 bits, whatever colours and depth it is stored in.
+
+    Args:
+        contents: of the file.
+        name: what messages call it.
+        side: of a copy, its height and width in pixels, which are looked at before it is decoded; it must not be turned
+            by its EXIF. None for what may have any, which is read as it is stored.
 
     Raises:
-        ValueError: if it is truncated, damaged or no JPEG or PNG file, calling it `name`.
+        ValueError: if it is truncated, damaged, no such file, an animation, has other sides, or is to be turned.
     """
+    def opened() -> Image.Image:
+        return Image.open(io.BytesIO(contents), formats=KINDS)
+
     try:
-        with Image.open(file, formats=KINDS) as image:
-            if image.format != "PNG":
-                return image.convert("RGB")
-            image.verify()    # by its checksums, which decoding passes over
-        if not isinstance(file, Path):
-            file.seek(0)
-        with Image.open(file, formats=KINDS) as image:
-            return image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, *ABSURD) as error:
+        with opened() as image:
+            height, width = image.height, image.width
+            if image.format == "PNG":
+                if image.is_animated:
+                    raise ValueError("it is an animation")
+                image.verify()  # by its checksums, which decoding passes over
+        if side in (None, height) and side in (None, width):
+            with opened() as image:
+                if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
+                    raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
+                return _eight_bits(image).convert("RGB")
+    except UNDECODABLE as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
+    raise ValueError(f"{name} {_other_size(height, width, side)}")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """The picture; grey of 16 bits by its upper 8, as Pillow reads colours of 16: it would clip these to white."""
+    if not image.mode.startswith("I"):
+        return image
+    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
 
 def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
@@ -277,8 +308,7 @@ def _by_class(
     """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs."""
     def decoded(file: tuple[PurePosixPath, bytes]) -> tuple[int, str, str, np.ndarray]:
         place, contents = file
-        image = np.asarray(read_rgb(io.BytesIO(contents), f"{path}: {place}"))
-        _check_size(f"{path}: {place}", image.shape[:2], declared)
+        image = np.asarray(read_rgb(contents, f"{path}: {place}", declared.images.size))
         return int(place.parts[0] != "train"), class_of(place), f"{place}", image.transpose(2, 0, 1)
 
     rows = []
@@ -317,11 +347,9 @@ def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tupl
         yield place(name), data
 
 
-def _check_size(name: str, shape: tuple[int, ...], declared: Manifest) -> None:
-    side = declared.images.size
-    if shape != (side, side):
-        raise ValueError(f"{name} has {shape[0]} x {shape[1]} pixels, expected {side} x {side}; take it in as the data "
-                         "set it is a copy of, or scale its pictures")
+def _other_size(height: int, width: int, side: int) -> str:
+    return (f"has {height} x {width} pixels, expected {side} x {side}; take it in as the data set it is a copy of, or "
+            "scale its pictures")
 
 
 def _most(declared: Manifest) -> int:

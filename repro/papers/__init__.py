@@ -54,7 +54,8 @@ def saved() -> dict[str, dict[str, Any]]:
     """
     entries: dict[str, dict[str, Any]] = {}
     for path in sorted(Path(__file__).parent.glob("*/experiments.yaml")):
-        for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        of_paper = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for name, entry in of_paper.items():
             if name in entries or name in lines():
                 raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
             entries[name] = entry

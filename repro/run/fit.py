@@ -25,7 +25,7 @@ from repro.data.disk import naming, write_atomically
 from repro.run.code import Code
 from repro.run.device import first, from_first
 from repro.run.learner import Learner
-from repro.run.store import parse_json
+from repro.run.store import check_parts, parse_json
 
 Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -166,7 +166,11 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
         archive, digest = file.read(path.stat().st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:
         raise ValueError("checksum does not match")
-    return torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    state = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict})
+    if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
+        raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
+    return state
 
 
 def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
@@ -181,6 +185,9 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
+    if state["step"] > learner.total_steps:
+        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has "
+                         f"{learner.total_steps:,}; move that folder away, and the cell starts anew")
     try:
         if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
             learner.load_weights(state["learner"])

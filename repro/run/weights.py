@@ -46,12 +46,14 @@ def load(path: Path, kind: Callable[..., Model]) -> Model:
     with _opened(path, "architecture") as (architecture, file):
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
     try:
+        if architecture.get("layers", 1) > len(weights):  # each has some of its own; to build thousands takes minutes
+            raise ValueError(f"layers={architecture['layers']} have {len(weights)} weights")
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
             model = kind(**architecture)
         model.load_state_dict(weights, assign=True)
         if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
             raise ValueError(f"{infinite[0]} is not finite")
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not hold the model it describes ({error}); export it again") from error
     return model.eval()
 

@@ -124,7 +124,7 @@ def tar_of(members: list[tuple[str, bytes]], mode: str = "w") -> bytes:
 def read_picture(contents: bytes, folder: Path, kind: str) -> None:
     """One picture; a checksum guards the pixels of a PNG."""
     path = write(folder / PACKED[kind], contents)
-    found = np.asarray(read_rgb(path, f"{path}"))
+    found = np.asarray(read_rgb(path.read_bytes(), f"{path}"))
     assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
     if kind == "png":
         _stated([found.tobytes()], [pixels(number, 24, 32).tobytes() for number in range(2)])

@@ -2,6 +2,11 @@
 
 import os
 import pickle
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
 import tracemalloc
 import zipfile
 
@@ -47,6 +52,70 @@ def test_links_are_followed(tmp_path):
     assert entries[0].read() == b"one" and str(entries[0]) == f"{tmp_path}/set/linked/a.wav"
     with pytest.raises(ValueError, match=r"cannot be read .*No such file"):
         entries[1].read()
+
+
+def test_devices_and_pipes_are_not_opened(tmp_path):
+    (tmp_path / "set").mkdir()
+    os.mkfifo(tmp_path / "set" / "a.wav")
+    (tmp_path / "set" / "b.wav").symlink_to("/dev/zero")
+    for entry in archives.entries(tmp_path / "set"):
+        with pytest.raises(ValueError, match="is no regular file"):
+            entry.read()
+    with pytest.raises(ValueError, match=r"a\.wav is no regular file"):
+        archives.members(tmp_path / "set")
+    with pytest.raises(ValueError, match=r"b\.wav .*is no regular file"):
+        archives.entries(tmp_path / "set" / "b.wav")  # as if it were a zip archive
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize("name", ["b.txt", "folder"])  # a link to a folder would hide all that is in it
+def test_links_and_devices_in_a_tar_are_named(tmp_path, kind, name):
+    path = tmp_path / "things.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname = kind, "a.txt"
+        archive.addfile(link)
+    with pytest.raises(ValueError, match=rf"things\.tar: {name} is a link or a device; pack the files themselves"):
+        list(archives.contents(path, lambda name: name.endswith(".txt")))
+
+
+def test_links_in_a_zip_are_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "things.zip", "w") as archive:
+        link = zipfile.ZipInfo("folder")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16  # as `zip -ry` marks them
+        archive.writestr(link, "elsewhere")
+    with pytest.raises(ValueError, match=r"things\.zip: folder is a link or a device; pack the files themselves"):
+        archives.entries(tmp_path / "things.zip")
+
+
+@pytest.mark.parametrize("again", ["a.txt", "./a.txt"])
+def test_two_members_of_one_name_are_refused(tmp_path, again):
+    packed = tmp_path / "things.zip"
+    packed.write_bytes(mutations.zipped([("a.txt", b"one"), (again, b"two")]))
+    tar = tmp_path / "things.tar"
+    with tarfile.open(tar, "w") as archive:
+        for name in ("a.txt", again):
+            archive.addfile(tarfile.TarInfo(name))
+    for path in (packed, tar):
+        with pytest.raises(ValueError, match=rf"{path}: two members are called {again}; pack it anew with one of them"):
+            list(archives.contents(path, lambda name: True))
+
+
+def test_what_a_killed_unpacking_left_is_removed_by_the_next(tmp_path):
+    tar, into = write_tar(tmp_path / "things.tar"), tmp_path / "prepared" / ".unpacked"
+    kill = f"""
+import os, pathlib, signal
+from repro.data import archives
+with archives.unpacked(pathlib.Path({str(tar)!r}), pathlib.Path({str(into)!r})) as folder:
+    (folder / "left").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", kill]).returncode == -signal.SIGKILL
+    assert (into / "left").exists() and (into / "things" / "a.txt").exists()
+    with archives.unpacked(tar, into) as folder:
+        assert (folder / "things" / "a.txt").read_bytes() == b"one" and not (folder / "left").exists()
+    assert not into.exists()
 
 
 @pytest.mark.parametrize("kept", [0, 10, 500, 5000])

@@ -1,6 +1,9 @@
 """Users' copies of image sets, as arrays and in class folders, and the real partial copies."""
 
+import io
+import itertools
 import os
+import tracemalloc
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,13 +12,16 @@ import numpy as np
 import pytest
 from image_files import declared, pixels, png, same_as, zipped
 from packed import write_folder, write_tar
+from PIL import ExifTags, Image
 
 from repro.data import manifest
 from repro.image import data, readers, study
 from repro.image.recipe import smoke
+from repro.report.logs import slug
 from tests.campaigns import mutations
 
 REAL = manifest.data_root()
+PARTS = ("a", "b", "_", "-", ".", ".npz", "_npz", ".tar", "tar", "xz")  # of names
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 pytestmark = pytest.mark.usefixtures("folders")
 
@@ -32,7 +38,7 @@ def saved(path, values):
 
 def packed(path, files):
     """Files as a folder, zip or tar archive, whichever the suffix says."""
-    if path.suffix == ".folder":
+    if not path.suffix:
         return write_folder(path, files)
     return zipped(path, files) if path.suffix == ".zip" else write_tar(path, files, "", "w:xz")
 
@@ -155,7 +161,7 @@ def test_a_copy_in_class_folders(folders, form, outer):
     ):
         files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
         files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
-        found = data.take_in(name, packed(folders / f"{name}.{form}", files))
+        found = data.take_in(name, packed(folders / f"{name}.{form}".removesuffix(".folder"), files))
         same_as(found, images, labels)
         assert found.test.tolist() == [False, False, False, True]
         assert found.classes == (CIFAR10 if name == "cifar10" else classes)
@@ -182,6 +188,77 @@ PICTURE = png(pixels(1)[0])
 def test_class_folders_of_another_form_or_data_set_are_refused(folders, name, files, message):
     with pytest.raises(ValueError, match=message):
         data.take_in(name, zipped(folders / "bad.zip", files))
+
+
+def saved_picture(image, kind="PNG", **options):
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def test_grey_of_sixteen_bits_is_scaled():
+    grey = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
+    found = np.asarray(readers.read_rgb(saved_picture(Image.fromarray(grey)), "x.png"))
+    expected = [value // 256 for value in range(2**16)]
+    assert found.shape == (256, 256, 3) and all(found[..., band].ravel().tolist() == expected for band in range(3))
+
+
+def turned(kind):
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    return saved_picture(Image.fromarray(pixels(1)[0]), kind, exif=exif)
+
+
+@pytest.mark.parametrize(("contents", "message"), [
+    (turned("JPEG"), "it is to be turned, orientation 6 of its EXIF: save it as it is seen"),
+    (turned("PNG"), "it is to be turned, orientation 6"),
+    (saved_picture(Image.new("L", (32, 32)), save_all=True, append_images=[Image.new("L", (32, 32), 9)]),
+     "it is an animation"),
+])
+def test_a_picture_that_would_change_in_reading_is_refused(folders, contents, message):
+    with pytest.raises(ValueError, match=rf"bad\.zip: train/cat/0\.png cannot be read as a picture \({message}"):
+        data.take_in("cifar10", zipped(folders / "bad.zip", {"train/cat/0.png": contents}))
+
+
+def test_a_picture_of_another_size_is_not_decoded(folders):
+    large = saved_picture(Image.new("1", (6000, 6000)))  # 5 KB, of which decoding makes 108 MB
+    path = zipped(folders / "bad.zip", {f"train/cat/{number}.png": large for number in range(40)})
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"has 6000 x 6000 pixels, expected 32 x 32"):
+        data.take_in("cifar10", path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**25
+
+
+@pytest.mark.parametrize("name", ["a b.npz", "a-b.npz", "a.b.npz", "a__b.npz", "_a.npz", "é.npz",
+                                  os.fsdecode(b"\xff.npz")], ids=ascii)
+def test_a_name_that_another_copys_could_be_taken_for_is_refused(folders, name):
+    with pytest.raises(ValueError, match=r"would be part of the names of tables and figures; rename it to letters"):
+        data.take_in("cifar10", saved(folders / "sound.npz", arrays()).rename(folders / name))
+
+
+def test_accepted_names_of_copies_give_different_files():
+    """Of all names of up to six of these parts."""
+    names = {"".join(parts) for count in range(1, 7) for parts in itertools.product(PARTS, repeat=count)}
+    slugs = [slug(f"cifar10 ({name})") for name in names if data.COPY_NAME.fullmatch(name)]
+    assert len(slugs) > 100 and len(set(slugs)) == len(slugs)
+
+
+def test_what_is_no_file_is_not_opened(folders):
+    os.mkfifo(folders / "pipe.npz")
+    for name in ("pipe.npz", "zero.zip"):
+        if name == "zero.zip":
+            (folders / name).symlink_to("/dev/zero")
+        with pytest.raises(ValueError, match=rf"{name} is no regular file"):
+            data.take_in("cifar10", folders / name)
+    (folders / "data" / "cifar10").mkdir(parents=True)
+    os.mkfifo(folders / "data" / "cifar10" / "cifar-10-python.tar.gz")
+    with pytest.raises(FileNotFoundError, match=r"lacks .*cifar-10-python\.tar\.gz"):
+        data.load("cifar10")
+    os.mkfifo(folders / "x.png")
+    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(is no regular file"):
+        readers.Files(folders, np.array([b"x.png"])).read(0)
 
 
 def test_files_that_are_nothing_of_the_kind(folders):

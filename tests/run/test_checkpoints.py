@@ -1,6 +1,7 @@
 """Checkpoints that are damaged, and deaths while one is written: a sound one is found, or training starts anew."""
 
 import hashlib
+import io
 import os
 import random
 from pathlib import Path
@@ -76,6 +77,21 @@ def test_a_flipped_bit_anywhere_is_noticed(two):
         assert load_checkpoint(two)["step"] == 6, f"byte {position}"
     path.write_bytes(flipped(content, attributes, 0x10))
     assert load_checkpoint(two)["step"] == 6
+
+
+@pytest.mark.parametrize("change", [{"step": -3}, {"step": "9"}, {"seconds": float("nan")}, {"learner": 3}], ids=str)
+def test_a_checkpoint_of_impossible_progress_is_set_aside(two, change):
+    save = load_checkpoint(two) | change
+    archive = io.BytesIO()
+    torch.save(save, archive)
+    (two / "checkpoint.pt").write_bytes(sealed(archive.getvalue()))
+    assert load_checkpoint(two)["step"] == 6
+
+
+def test_a_checkpoint_beyond_the_training_is_named(two):
+    save_checkpoint(two, load_checkpoint(two) | {"step": 10**12})
+    with pytest.raises(ValueError, match=r"is of step 1,000,000,000,000, the training has 20; move that"):
+        train(Walk(), two)
 
 
 def test_two_damaged_checkpoints_start_anew(two, undisturbed):

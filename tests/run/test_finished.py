@@ -62,5 +62,5 @@ def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):
     store.run(CELL).finish({"linear": 51.0, "cost": {}})
     with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
         checkpoint(CELL.key, store)
-    save_checkpoint(store.folder(CELL.key), {"learner": {"weight": 3}})
+    save_checkpoint(store.folder(CELL.key), {"step": 1, "seconds": 0.0, "learner": {"weight": 3}})
     assert checkpoint(CELL.key, store) == {"weight": 3}
