@@ -334,13 +334,21 @@ def figures(
 @app.command()
 def report(
     output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
+    markdown: Annotated[bool, Option("--markdown", help="write RESULTS.md and docs/results_*.md instead")] = False,
 ) -> None:
     """Write tables, figures, claims, discrepancies, cells, notebooks and documents as one site; print its first page.
 
     Trains nothing. Executed notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
+    With --markdown the results notebooks are executed and what they show becomes the pages of the project, or of
+    --output; a cell whose numbers no longer bear out its verdict stops it.
 
     Example: repro report --output report
     """
+    if markdown:
+        from repro.report.markdown import write
+
+        print("\n".join(map(str, write(manifest.project_root(), output or manifest.project_root()))))
+        return
     from repro.report.site import build
     from repro.table import by_study
 

@@ -12,7 +12,7 @@ LONG = (  # files that take longest, begun first, so that no process works on al
     "report/test_committed.py", "run/test_engine.py", "examples/test_fifth_paper.py", "image/test_processes.py",
     "golden/test_golden.py", "image/test_pretrain.py", "run/test_recorded.py", "test_fuzz.py",
     "browser/test_jupyterlab.py", "test_cli_results.py", "test_benchmarks.py", "notebooks/test_notebooks.py",
-    "papers/taxonomy/test_glm.py",
+    "papers/taxonomy/test_glm.py", "report/test_markdown.py",
 )
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more threads they wait for one another

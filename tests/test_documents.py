@@ -33,6 +33,7 @@ ELSEWHERE = {  # by the file that executes them, long ones on bundled data and w
         "papermill notebooks/transfer.ipynb out.ipynb",
     ],
     "tests/test_cli_results.py": ["repro figures --output drawn", "repro report", "repro results export"],
+    "tests/report/test_markdown.py": ["repro report --markdown"],
     "tests/image/test_study.py": ["repro results weights KEY"],
     "tests/examples/test_fifth_paper.py": ["repro report --output site"],
     "tests/examples/test_image_data_set.py": [

@@ -64,8 +64,8 @@ def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
         source = ROOT / name if (ROOT / name).is_dir() else ROOT / "repro" / name
         assert sorted(path.name for path in (folder / name).iterdir()) == sorted(path.name for path in source.iterdir())
     assert len(printed) == 4 and (folder / "papers" / "README.md").is_file()
-    lists = [*(ROOT / "repro" / "papers").glob("*/*.csv")]  # of claims and discrepancies
-    assert len(lists) == 8
+    lists = [*(ROOT / "repro" / "papers").glob("*/*.csv")]  # of claims, discrepancies and verdicts
+    assert len(lists) == 12
     assert all((folder / "papers" / path.parent.name / path.name).read_bytes() == path.read_bytes() for path in lists)
     assert (folder / "figures" / "cells.csv").read_bytes() == (ROOT / "figures" / "cells.csv").read_bytes()
 

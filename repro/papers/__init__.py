@@ -3,8 +3,9 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
-`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows. The command
-line and notebooks hand these to `repro.report`, which knows no paper.
+`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows. `verdicts.csv`
+says what came of each printed table and figure. The command line and notebooks hand these to `repro.report`, which
+knows no paper.
 """
 
 import functools
@@ -112,6 +113,22 @@ def listed(name: str) -> "DataFrame":
         if path.exists():
             lists.append(read_list(path).assign(paper=title))
     return pd.concat(lists, ignore_index=True)
+
+
+def verdicts() -> "DataFrame":
+    """What came of every printed table and figure: the rows of each paper's `verdicts.csv`, with its title as `paper`.
+
+    Columns: place; size, on what it was run; verdict, reproduced | partly | not | undecided | not run; says, why, in
+    words; notebook, which runs it; folder, of the paper.
+    """
+    import pandas as pd
+
+    found = []
+    for paper, title in offered("TITLE").items():
+        path = Path(__file__).parent / paper / "verdicts.csv"
+        if path.exists():
+            found.append(pd.read_csv(path, dtype=str, encoding="utf-8").assign(paper=title, folder=paper))
+    return pd.concat(found, ignore_index=True)
 
 
 def rules() -> "dict[str, Rule]":

@@ -155,6 +155,20 @@ def paired_contrast(runs: DataFrame, first: str, second: str) -> Estimate:
     return Estimate(float(differences.mean()), error, deviation.df, (count, count))
 
 
+def trials(percentages: Series, at_most: int = 1000) -> int:
+    """The least number of trials of which all these percentages are whole counts: 50.0 and 33.3... are of 6.
+
+    Raises:
+        ValueError: if there is none up to `at_most`.
+    """
+    numbers = np.arange(1, at_most + 1)
+    counts = percentages.to_numpy()[:, None] * numbers / 100
+    whole = (abs(counts - counts.round()) < ROUNDING).all(axis=0)
+    if not whole.any():
+        raise ValueError(f"{len(percentages)} percentages are counts of no number of trials up to at_most={at_most}")
+    return int(numbers[whole][0])
+
+
 def mean(values: Series) -> Estimate:
     """The mean of independent values, its error from their own scatter; unknown of a single one."""
     return Estimate(float(values.mean()), float(values.sem()), len(values) - 1, (len(values),))

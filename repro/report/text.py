@@ -36,17 +36,51 @@ def readable(rows: DataFrame, against: str | None = None) -> str:
     """
     if rows.empty:
         return "no cell is finished"
-    names, shared = _telling_apart(rows)
-    table = names.assign(ours=[_measured(*row) for row in rows[["ours", "std", "n_seeds"]].itertuples(index=False)])
-    if rows["published"].notna().any():
-        table["printed"] = rows["published"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
-    if rows["difference"].notna().any():
-        table["difference"] = rows["difference"].map(lambda value: "" if math.isnan(value) else f"{value:+.1f}")
+    (names, shared), table = _telling_apart(rows), beside(rows)
     if against is not None:
         table[f"minus {against}"] = _against(rows, names, against)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     return f"{title}\n{_fitted(table, len(names.columns))}"
+
+
+def beside(rows: DataFrame) -> DataFrame:
+    """What tells rows of `repro.run_table` apart, ours as "67.0 ± 5.5 (2)", printed and difference where there are any.
+
+    Returns:
+        Texts, a row for each; "" where nothing is printed or the two are not comparable.
+    """
+    names, _ = _telling_apart(rows)
+    table = names.assign(ours=measured(rows))
+    if rows["published"].notna().any():
+        table["printed"] = rows["published"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
+    if rows["difference"].notna().any():
+        table["difference"] = rows["difference"].map(lambda value: "" if math.isnan(value) else f"{value:+.1f}")
+    return table
+
+
+def measured(rows: DataFrame) -> list[str]:
+    """Mean, standard deviation and seeds of each row: "67.0 ± 5.5 (2)"."""
+    return [_measured(*row) for row in rows[["ours", "std", "n_seeds"]].itertuples(index=False)]
+
+
+def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
+    """Ours of each row as `measured`, by the fields `down`, with a column for each value of another; "" where none is.
+
+    Of several rows that agree in all of these the first counts.
+    """
+    texts = rows.assign(ours=measured(rows), **{name: rows[name].astype(str) for name in down})
+    wide = texts.pivot_table("ours", down, column, aggfunc="first", sort=False)
+    return wide.fillna("").reset_index()
+
+
+def markdown(table: DataFrame) -> str:
+    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell."""
+    rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
+    lines = []
+    for row in [[*table.columns], ["---"] * table.shape[1], *rows]:
+        lines.append("| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |")
+    return "\n".join(lines)
 
 
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:

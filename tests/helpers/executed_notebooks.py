@@ -24,7 +24,9 @@ import repro
 from repro.data import manifest
 
 FOLDER = manifest.project_root() / "notebooks"
-READING = ("claims", "glm")  # they train nothing
+RESULTS = ("results", "results_taxonomy", "results_cmacc", "results_sce", "results_jcl")
+CELLLESS = ("claims", *RESULTS)  # no parameter of theirs chooses cells
+READING = ("glm", *CELLLESS)  # they train nothing
 SMOKE = {"preset": "smoke", "device": "cpu"}
 
 

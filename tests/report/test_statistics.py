@@ -267,3 +267,12 @@ def test_ranges_of_three_seeds_cover_less_than_they_say():
         low, high = statistics.drawn_range(runs, lambda means: means[:, 0], draws=400)
         covered.append(low <= 0 <= high)
     assert 0.6 < np.mean(covered) < 0.9
+
+
+def test_trials_are_the_least_number_of_which_all_percentages_are_counts():
+    assert statistics.trials(Series([50.0, 100 / 3])) == 6
+    for number in (7, 367, 460):
+        counts = np.random.default_rng(number).integers(0, number + 1, 50)
+        assert statistics.trials(Series(100 * counts / number)) == number
+    with pytest.raises(ValueError, match="2 percentages are counts of no number of trials up to at_most=5"):
+        statistics.trials(Series([50.0, 100 / 3]), at_most=5)

@@ -1,4 +1,4 @@
-"""What a person reads of a table on a terminal."""
+"""What a person reads of a table on a terminal, and tables as Markdown."""
 
 import math
 
@@ -6,12 +6,17 @@ import pandas as pd
 import pytest
 
 from repro.experiments import results
-from repro.report.text import WIDTH, readable, written_out
+from repro.report.text import WIDTH, across, beside, markdown, readable, written_out
 
 ROWS = pd.DataFrame({
     "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
     "n_seeds": [3, 4, 0], "published": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
     "preset": "paper", "dataset": "ucla",
+})
+SWEPT = pd.DataFrame({
+    "method": ["a", "a", "b"], "keys": [1, 2, 1], "ours": [50.0, 61.26, 40.0], "std": [math.nan, 1.04, 0.0],
+    "n_seeds": [1, 3, 2], "published": [51.5, math.nan, math.nan], "difference": [-1.5, math.nan, math.nan],
+    "preset": "paper", "dataset": "x",
 })
 
 
@@ -57,3 +62,25 @@ def test_committed_tables_fit_a_terminal_and_rows_differ(name):
 def test_texts_that_are_too_long_are_cut():
     long = ROWS.assign(objectives=["a" * 150, "a" * 149 + "b", "c"])
     assert max(map(len, readable(long).splitlines())) <= WIDTH
+
+
+def test_ours_stands_beside_what_is_printed():
+    table = beside(SWEPT)
+    assert table.columns.tolist() == ["method", "keys", "ours", "printed", "difference"]
+    assert table.to_numpy().tolist() == [
+        ["a", "1", "50.0 (1)", "51.5", "-1.5"], ["a", "2", "61.3 ± 1.0 (3)", "", ""],
+        ["b", "1", "40.0 ± 0.0 (2)", "", ""],
+    ]
+    nothing_printed = SWEPT.assign(published=math.nan, difference=math.nan)
+    assert beside(nothing_printed).columns.tolist() == ["method", "keys", "ours"]
+
+
+def test_a_field_goes_across_in_the_order_of_the_rows():
+    table = across(SWEPT.iloc[::-1], ["keys"], "method")
+    assert table.columns.tolist() == ["keys", "b", "a"]
+    assert table.to_numpy().tolist() == [["1", "40.0 ± 0.0 (2)", "50.0 (1)"], ["2", "", "61.3 ± 1.0 (3)"]]
+
+
+def test_a_table_as_markdown():
+    table = pd.DataFrame({"name": ["a|b", "c"], "value": [1.5, math.nan]})
+    assert markdown(table) == "| name | value |\n| --- | --- |\n| a\\|b | 1.5 |\n| c |  |"

@@ -1,0 +1,124 @@
+"""The pages of results: as the notebooks make them today, with links that lead somewhere and verdicts that agree."""
+
+import re
+
+import nbformat
+import papermill
+import pytest
+from executed_notebooks import RESULTS, executed
+
+from repro import papers
+from repro.data import manifest
+from repro.report import markdown
+
+ROOT = manifest.project_root()
+PLACES = {f"notebooks/{name}.ipynb": markdown.page_of(name) for name in RESULTS}
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+WORDS = {"reproduced": "Reproduced", "partly": "Partly", "not": "Not reproduced", "undecided": "Undecided",
+         "not run": "Not run"}
+
+
+def page(name):
+    return (ROOT / PLACES[f"notebooks/{name}.ipynb"]).read_text(encoding="utf-8")
+
+
+def anchors(text):
+    """Of a page's headings, as hosts of repositories make them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def one_of_the_last_digit(number):
+    return 10.0 ** -len(number.partition(".")[2])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_committed_page_is_what_its_notebook_says_today(name, tmp_path):
+    place = f"notebooks/{name}.ipynb"
+    made = markdown.as_markdown(executed(name, tmp_path, device="cpu"), place, PLACES)
+    committed = page(name)
+    assert NUMBER.sub("N", made) == NUMBER.sub("N", committed)
+    for ours, theirs in zip(NUMBER.findall(made), NUMBER.findall(committed), strict=True):
+        new, old = (float(number.replace(",", "")) for number in (ours, theirs))
+        assert abs(new - old) <= 1.001 * one_of_the_last_digit(theirs), (ours, theirs)
+
+
+@pytest.mark.parametrize("path", ["README.md", *PLACES.values()])
+def test_links_and_pictures_lead_somewhere(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    assert len(links) >= 5
+    for link in links:
+        target, _, anchor = link.partition("#")
+        if ":" in target:
+            continue
+        file = (ROOT / path).parent / target if target else ROOT / path
+        assert file.is_file(), link
+        assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), link
+
+
+def test_every_verdict_stands_first_below_its_heading():
+    verdicts = papers.verdicts()
+    assert len(verdicts) == 19 and {*verdicts["verdict"]} <= {*WORDS}
+    for row in verdicts.itertuples():
+        _, heading, below = page(f"results_{row.folder}").partition(f"\n## {row.place}\n\n")
+        assert heading and below.startswith(f"**{WORDS[row.verdict]}"), row.place
+        assert (ROOT / "notebooks" / f"{row.notebook}.ipynb").is_file()
+        sentences = below.partition("\n\n")[0]
+        assert row.verdict == "not run" or ("shortened" in sentences) == ("shortened" in row.size), row.place
+
+
+def test_the_readme_says_of_results_what_the_pages_say():
+    readme, results = (ROOT / "README.md").read_text(encoding="utf-8"), page("results")
+    tally, = re.findall(r"^Of \d+ printed .*$", readme, re.MULTILINE)
+    findings = re.findall(r"^- \*\*.*\[More\]\(.*\)$", readme, re.MULTILINE)
+    column, = re.findall(r"The other twelve .* come as near\.", readme)
+    assert len(findings) == 8 and all(f"\n{line}\n" in results for line in (tally, *findings))
+    assert column in page("results_taxonomy")
+    assert len(readme.splitlines()) <= 110
+
+
+def notebook_of(*sources):
+    cells = [nbformat.v4.new_markdown_cell(source) for source in sources]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def test_a_page_has_texts_and_what_cells_show_as_markdown_and_links_from_where_it_stands():
+    title = "# Title\n\n![A](../figures/a.png) [B](results_b.ipynb#of-b)"
+    notebook = notebook_of(title, "[C](https://c.org/d) [E](#e)")
+    data = {"text/markdown": "- one\n  line [F](../docs/f.md)\n- two\n\n| a |"}
+    shown = nbformat.v4.new_output("execute_result", data)
+    printed = nbformat.v4.new_output("stream", text="torch 2")
+    notebook.cells.append(nbformat.v4.new_code_cell("secret = 1", outputs=[printed, shown]))
+    pages = {"notebooks/results.ipynb": "RESULTS.md", "notebooks/results_b.ipynb": "docs/results_b.md"}
+    text = markdown.as_markdown(notebook, "notebooks/results.ipynb", pages)
+    first, *rest = text.split("\n", 2)
+    assert first.startswith("<!--") and "notebooks/results.ipynb" in first
+    assert rest[1] == ("# Title\n\n![A](figures/a.png) [B](docs/results_b.md#of-b)\n\n[C](https://c.org/d) [E](#e)\n\n"
+                       "- one line [F](docs/f.md)\n- two\n\n| a |\n")
+    text = markdown.as_markdown(notebook, "notebooks/results_b.ipynb", pages)
+    assert "(../figures/a.png) [B](results_b.md#of-b)" in text and "[F](f.md)" in text
+
+
+def test_pages_are_written_all_together_or_not_at_all(tmp_path, monkeypatch):
+    project, folder = tmp_path / "project", tmp_path / "pages"
+    (project / "notebooks").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match=r"notebooks has no results\*.ipynb; run this in a checkout"):
+        markdown.write(project, folder)
+    for name, text in {"results": "# Index", "results_b": "# B"}.items():
+        nbformat.write(notebook_of(text), project / "notebooks" / f"{name}.ipynb")
+
+    def execute(path, *_, **__):
+        if path.stem == failing:
+            raise papermill.PapermillExecutionError(0, 1, "assert 2 < 1", "AssertionError", "2 < 1", [])
+        return nbformat.read(path, as_version=4)
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    failing = "results_b"
+    with pytest.raises(ValueError, match=r"results_b.ipynb, cell In \[1\]: AssertionError: 2 < 1; .* change both"):
+        markdown.write(project, folder)
+    assert not folder.exists()
+    failing = ""
+    written = markdown.write(project, folder)
+    assert written == [folder / "RESULTS.md", folder / "docs" / "results_b.md"]
+    assert [path.read_text().split("\n\n")[1].strip() for path in written] == ["# Index", "# B"]
