@@ -3,9 +3,9 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
-`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows. `verdicts.csv`
-says what came of each printed table and figure. The command line and notebooks hand these to `repro.report`, which
-knows no paper.
+`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows;
+`verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
+`repro.report`, which knows no paper.
 """
 
 import functools
