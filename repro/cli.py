@@ -336,20 +336,23 @@ def figures(
 def report(
     output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
 ) -> None:
-    """Write tables, figures, claims, discrepancies, cells, notebooks and documents as one site; print its first page.
+    """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Trains nothing. Executed notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
+    Tables are shown as far as they are finished; the notebooks of encoders train small ones that are not there. Minutes.
+    A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
+    replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 
-    Example: repro report --output report
+    Example: repro report --output book
     """
-    from repro.report.site import build
-    from repro.table import by_study
+    from repro.book import build
 
-    belonging = {name: entry["table"] for name, entry in papers.saved().items()}
-    runs, tables = manifest.runs_root(), (papers.titles(), papers.named(), belonging)
-    judged, _, discrepancies = papers.judged()
-    found = runs / "notebooks", by_study(), judged, discrepancies
-    print(build(output or runs / "report", manifest.project_root(), *found, *tables))
+    first, failed = build(output or manifest.runs_root() / "report")
+    print(first)
+    for name, error in failed.items():
+        reason = str(error).strip().rpartition("\n")[2]
+        print(f"repro: {name} could not be executed, and is left out ({type(error).__name__}: {reason})", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command()

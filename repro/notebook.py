@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from IPython.display import display
 
 from repro.data import manifest
+from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.store import Cell, Store
 from repro.table import find, require_parameter
@@ -41,7 +42,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         table: its name, or a function that lists cells and whose parameters are the notebook's.
 
     Returns:
-        Keyword arguments for `repro.run_table` and `Table.cells`.
+        Keyword arguments for `repro.run_table` and `Table.cells`, without `train`, which only the former takes.
 
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
@@ -52,8 +53,9 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     if callable(table):
         cells, names = table, [*inspect.signature(table).parameters]
     else:
-        cells, names = find(table).cells, find(table).parameters
+        cells, names = find(table).cells, [*find(table).parameters, "train"]
     settings, store = _checked(namespace, names), Store()
+    choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
