@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 import nh3
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "repro"
@@ -16,11 +17,16 @@ nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures 
 html_theme = "sphinx_book_theme"
 html_title = "repro"
 html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False}
+html_context = {"default_mode": "auto"}  # light or dark, as the reader has it
 html_math_renderer = "mathml"
 
 POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-src 'self' 'unsafe-inline'; "
           "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'self'")
-HEAD = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
+STYLE = """article code { overflow-wrap: anywhere }
+.dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
+.dt-container thead input { width: 7em }"""
+HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
+        f"<style>{STYLE}</style>")
 
 
 def add_policy(app, page, template, context, doctree):
@@ -51,7 +57,7 @@ def write_math(translator, node):
     """A formula as MathML, which browsers show without a script; one that cannot be read as it was typed."""
     try:
         formula = tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block))
-    except SyntaxError:
+    except MathError:
         formula = f"<code>{translator.encode(node.astext())}</code>"
     translator.body.append(formula)
     raise nodes.SkipNode

@@ -5,6 +5,7 @@
 """
 
 import importlib.util
+import math
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import papers
@@ -28,9 +29,10 @@ LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_th
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*")
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
-FIRST = ["trains", "linear", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
+FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
 SLOW = 300  # seconds that one cell of a notebook may take
 CONTENTS = """
+
 ```{toctree}
 :hidden:
 :caption: Results
@@ -41,10 +43,7 @@ docs/results_*
 ```{toctree}
 :hidden:
 :caption: Papers
-docs/taxonomy
-docs/cmacc
-docs/sce
-docs/jcl
+PAPERS
 ```
 ```{toctree}
 :hidden:
@@ -77,7 +76,7 @@ SECURITY
 """
 
 
-def build(output: Path) -> tuple[Path, dict[str, Exception]]:
+def build(output: Path) -> tuple[Path, dict[str, str]]:
     """Execute the notebooks, build the book, and put it in the place of the one that is there.
 
     It is built beside its place. A report that is killed, or ends with an error, leaves the book that was there.
@@ -129,22 +128,26 @@ def gather(root: Path, source: Path) -> None:
         else:
             target.write_bytes(path.read_bytes())  # an error of `shutil` names the source
     readme = (root / "README.md").read_text(encoding="utf-8")
-    (source / "index.md").write_text(readme + CONTENTS, encoding="utf-8")
+    pages = [f"docs/{paper}" for paper in papers.offered("TITLE") if (root / "docs" / f"{paper}.md").exists()]
+    (source / "index.md").write_text(readme + CONTENTS.replace("PAPERS", "\n".join(pages)), encoding="utf-8")
 
 
-def execute(notebooks: Path, target: Path) -> dict[str, Exception]:
-    """Execute the notebooks of a folder into another one; those that fail are left out, with their errors."""
+def execute(notebooks: Path, target: Path) -> dict[str, str]:
+    """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors."""
     import papermill
 
     target.mkdir(parents=True)
-    failed: dict[str, Exception] = {}
+    failed: dict[str, str] = {}
     for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
         executed = target / path.name
         try:
             papermill.execute_notebook(path, executed, arguments_of(path), cwd=notebooks, progress_bar=False,
                                        log_output=False, execution_timeout=SLOW)
-        except Exception as error:  # whatever a cell raises
-            failed[path.stem] = error
+        except papermill.PapermillExecutionError as error:
+            failed[path.stem] = f"{error.ename}: {error.evalue}"
+        except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
+            failed[path.stem] = f"{type(error).__name__}: {error}"
+        if path.stem in failed:
             executed.unlink(missing_ok=True)
     return failed
 
@@ -187,9 +190,9 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page = ["# All cells", "", "A row per finished cell, yours among ours: what it trains, its main measure in percent, "
-            "what it changes of its preset, then everything else. A click on a heading sorts, the fields below the "
-            "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
+    page = ["# All cells", "", "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the "
+            "linear probe, or after fine-tuning), what it changes of its preset, then everything else. The arrows "
+            "sort, the fields of the headings filter, the field above them searches. [Columns and words](docs/words.md)."]
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
     for study, cells in studies.items():
         if len(cells):
@@ -206,7 +209,8 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
 def columns_of_page(cells: DataFrame) -> DataFrame:
     """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
     shown = cells.drop(columns=UNSEEN).assign(
-        trains=cells["named"], departures=[_in_words(changes) for changes in cells["changes"]],
+        trains=cells["named"], accuracy=cells.apply(_accuracy, axis="columns").astype(float),
+        departures=[_in_words(changes) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
     first = [name for name in FIRST if name in shown]
@@ -216,6 +220,12 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")
+
+
+def _accuracy(cell: Series) -> float:
+    """Of the linear probe; of what is fine-tuned instead, that on the first target."""
+    target = str(cell.get("targets", "")).partition(",")[0]
+    return cell["linear"] if pd.notna(cell["linear"]) else cell.get(target, math.nan)
 
 
 def _in_words(changes: dict[str, Any]) -> str:

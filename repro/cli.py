@@ -349,8 +349,7 @@ def report(
     first, failed = build(output or manifest.runs_root() / "report")
     print(first)
     for name, error in failed.items():
-        reason = str(error).strip().rpartition("\n")[2]
-        print(f"repro: {name} could not be executed, and is left out ({type(error).__name__}: {reason})", file=sys.stderr)
+        print(f"repro: the notebook {name} could not be executed, and is left out ({error})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
 
