@@ -11,9 +11,11 @@ project = "repro"
 extensions = ["myst_nb"]
 root_doc = "index"
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
 nb_execution_mode = "off"     # `repro report` has executed them
 nb_output_stderr = "remove"   # bars of progress
 nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures stay
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 html_theme = "sphinx_book_theme"
 html_title = "repro"
 html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False}
@@ -22,7 +24,7 @@ html_math_renderer = "mathml"
 
 POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-src 'self' 'unsafe-inline'; "
           "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'self'")
-STYLE = """article code { overflow-wrap: anywhere }
+STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-space: normal !important }
 .dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
 .dt-container thead input { width: 7em }"""
 HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'

@@ -4,6 +4,7 @@
 `book`.
 """
 
+import html
 import importlib.util
 import math
 import re
@@ -196,11 +197,12 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
     for study, cells in studies.items():
         if len(cells):
+            rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
             tables[f"cells_{study}"] = itables.to_html_datatable(
-                columns_of_page(cells), connected=False, showIndex=False, column_filters="header", maxBytes=0,
-                scrollX=True, allow_html=False, order=[], classes="display nowrap compact")
-    for name, html in tables.items():
-        (source / f"{name}.html").write_text(html, encoding="utf-8")
+                rows, connected=False, showIndex=False, allow_html=False, maxBytes=0, scrollX=True, order=[],
+                column_filters="header", classes="display nowrap compact")
+    for name, text in tables.items():
+        (source / f"{name}.html").write_text(text, encoding="utf-8")
         heading = [] if name == "cells_start" else [f"## {name.removeprefix('cells_').capitalize()}", ""]
         page += ["", *heading, "```{raw} html", f":file: {name}.html", "```"]
     (source / "cells.md").write_text("\n".join(page) + "\n", encoding="utf-8")
