@@ -14,6 +14,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 nb_execution_mode = "off"     # `repro report` has executed them
 nb_output_stderr = "remove"   # bars of progress
+nb_render_markdown_format = "myst"  # so that links of outputs lead to pages
 nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures stay
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 html_theme = "sphinx_book_theme"

@@ -11,11 +11,14 @@ EVIL = "https://evil.example"
 HOSTILE = (
     f'<meta http-equiv="refresh" content="0;url={EVIL}/">', f'<base href="{EVIL}/">',
     f'<form action="{EVIL}/"><button formaction="{EVIL}/">go</button></form>',
-    f'<link rel="preconnect" href="{EVIL}">', f'<img src="{EVIL}/a.png">', f'<img src="//{EVIL[8:]}/b.png" srcset="{EVIL} 2x">',
-    f"<img src=x onerror=\"location='{EVIL}'\">", f"<script>location='{EVIL}'</script>", f'<iframe src="{EVIL}"></iframe>',
+    f'<link rel="preconnect" href="{EVIL}">', f'<img src="{EVIL}/a.png">',
+    f'<img src="//{EVIL[8:]}/b.png" srcset="{EVIL} 2x">',
+    f"<img src=x onerror=\"location='{EVIL}'\">", f"<script>location='{EVIL}'</script>",
+    f'<iframe src="{EVIL}"></iframe>',
     f"<svg onload=\"location='{EVIL}'\"><script>fetch('{EVIL}')</script></svg>", f'<object data="{EVIL}"></object>',
     f"<style>@import url({EVIL});</style>", f'<p style="background: url({EVIL})">styled</p>',
-    f'<video poster="{EVIL}/c.png"><source src="{EVIL}/d.mp4"></video>', "<a href=\"javascript:alert('evil')\">link</a>",
+    f'<video poster="{EVIL}/c.png"><source src="{EVIL}/d.mp4"></video>',
+    "<a href=\"javascript:alert('evil')\">link</a>",
     "<a href=\"data:text/html,<script>alert('evil')</script>\">link</a>",
 )
 WIDGET = "application/vnd.jupyter.widget-view+json"
