@@ -48,7 +48,8 @@ def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, si
                 seen.page.set_viewport_size({"width": width, "height": 800})
                 seen.page.emulate_media(color_scheme=scheme)
                 assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)
-                seen.page.wait_for_function(f"{LIGHTNESS} {'>' if scheme == 'light' else '<'} 128")
+                seen.page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
+                assert (seen.page.evaluate(LIGHTNESS) > 128) is (scheme == "light"), (url, scheme)
             for link in seen.page.locator("a[href]").evaluate_all(LINKS):
                 target, _ = urldefrag(link)
                 if target.startswith(address):
