@@ -190,9 +190,10 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page = ["# All cells", "", "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of "
-            "the linear probe, or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, "
-            "the fields of headings filter, the field above them searches. [Columns and words](docs/words.md)."]
+    page = ["# All cells", "",
+            "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, or "
+            "after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings "
+            "filter, the field above them searches. [Columns and words](docs/words.md)."]
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
     for study, cells in studies.items():
         if len(cells):
