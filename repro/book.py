@@ -6,6 +6,7 @@
 
 import html
 import importlib.util
+import logging
 import math
 import re
 import subprocess
@@ -137,6 +138,7 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
     import papermill
 
     target.mkdir(parents=True)
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
     failed: dict[str, str] = {}
     for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
         executed = target / path.name
@@ -191,9 +193,9 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     from itables.javascript import generate_init_offline_itables_html
 
     page = ["# All cells", "",
-            "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, or "
-            "after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings "
-            "filter, the field above them searches. [Columns and words](docs/words.md)."]
+            "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, "
+            "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
+            "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
     for study, cells in studies.items():
         if len(cells):
