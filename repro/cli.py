@@ -336,27 +336,30 @@ def report(
     output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
     markdown: Annotated[bool, Option("--markdown", help="write RESULTS.md and docs/results_*.md instead")] = False,
 ) -> None:
-    """Write tables, figures, claims, discrepancies, cells, notebooks and documents as one site; print its first page.
+    """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Trains nothing. Executed notebooks are those in REPRO_RUNS/notebooks. A report that is there already is replaced.
-    With --markdown the results notebooks are executed and what they show becomes the pages of the project, or of
+    Takes minutes. Tables are shown as far as they are finished; `explore` trains two small encoders without any.
+    A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
+    replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
+
+    With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
     --output; a cell whose numbers no longer bear out its verdict stops it.
 
-    Example: repro report --output report
+    Example: repro report --output book
     """
     if markdown:
         from repro.report.markdown import write
 
         print("\n".join(map(str, write(manifest.project_root(), output or manifest.project_root()))))
         return
-    from repro.report.site import build
-    from repro.table import by_study
+    from repro.book import build
 
-    belonging = {name: entry["table"] for name, entry in papers.saved().items()}
-    runs, tables = manifest.runs_root(), (papers.titles(), papers.named(), belonging)
-    judged, _, discrepancies = papers.judged()
-    found = runs / "notebooks", by_study(), judged, discrepancies
-    print(build(output or runs / "report", manifest.project_root(), *found, *tables))
+    first, failed = build(output or manifest.runs_root() / "report")
+    print(first)
+    for name, error in failed.items():
+        print(f"repro: the notebook {name} could not be executed, and is left out ({error})", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command()

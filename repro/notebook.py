@@ -2,32 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-from IPython.display import display
+from typing import Any
 
 from repro.data import manifest
+from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.store import Cell, Store
 from repro.table import find, require_parameter
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
-
-
-class Planned(NamedTuple):
-    """What a notebook is about to compute: its cells, their preset and data set, and how many are finished."""
-
-    cells: int
-    preset: str
-    dataset: str
-    finished: int
-
-    def __repr__(self) -> str:
-        return f"{self.cells} cells of preset {self.preset} on {self.dataset}, {self.finished} finished"
-
-    def _repr_mimebundle_(self, **options: object) -> tuple[dict, dict]:
-        """The text, and beside it, for `repro report`, its parts."""
-        return {"text/plain": repr(self)}, {"repro": self._asdict()}
 
 
 def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> dict[str, Any]:
@@ -41,7 +24,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         table: its name, or a function that lists cells and whose parameters are the notebook's.
 
     Returns:
-        Keyword arguments for `repro.run_table` and `Table.cells`.
+        Keyword arguments for `repro.run_table` and `Table.cells`, without `train`, which only the former takes.
 
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
@@ -52,13 +35,15 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     if callable(table):
         cells, names = table, [*inspect.signature(table).parameters]
     else:
-        cells, names = find(table).cells, find(table).parameters
+        cells, names = find(table).cells, [*find(table).parameters, "train"]
     settings, store = _checked(namespace, names), Store()
+    choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)
-    display(Planned(len(planned), planned[0].preset, planned[0].dataset, finished))
+    first = planned[0]
+    print(f"{len(planned)} cells of preset {first.preset} on {first.dataset}, {finished} finished")
     return settings
 
 

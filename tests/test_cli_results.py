@@ -1,6 +1,5 @@
-"""Commands about finished cells: their list, figures, the report and the claims."""
+"""Commands about finished cells: their list, figures and the claims."""
 
-import html
 import sys
 import threading
 from types import SimpleNamespace
@@ -129,15 +128,3 @@ def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
     assert max(map(len, out.splitlines())) <= 100
     assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids
     assert "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy" in refused(repro("claims", "--paper", "jcl"))
-
-
-def test_the_report_says_where_it_begins(repro, tmp_path):
-    status, out, _ = repro("report")
-    first = tmp_path / "runs" / "report" / "index.html"
-    assert (status, out) == (0, f"{first}\n")
-    text = first.read_text()
-    assert "Which numbers can I trust?" in text and str(tmp_path / "runs" / "notebooks") in text
-    page = first.with_name("discrepancies.html").read_text()
-    assert all(f'id="{name}"' in page for name in papers.listed("discrepancies")["id"])
-    page = html.unescape(first.with_name("claims.html").read_text())
-    assert all(sentence in page for sentence in papers.listed("claims")["says"])

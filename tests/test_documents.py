@@ -16,7 +16,7 @@ ROOT = manifest.project_root()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {  # by the file that executes them, long ones on bundled data and with preset smoke
     ".ci/run": [
-        "python3 -m venv .venv", "pip install -r requirements.txt", "pytest",
+        "python3 -m venv .venv", "pip install -r requirements.txt", "pip install -r requirements-dev.txt", "pytest",
     ],
     "tests/notebooks/test_execution.py": [
         "papermill notebooks/category_difficulty.ipynb out.ipynb",
@@ -28,14 +28,13 @@ ELSEWHERE = {  # by the file that executes them, long ones on bundled data and w
         "papermill notebooks/ohem_vs_active.ipynb out.ipynb",
         "papermill notebooks/similarity_variance.ipynb out.ipynb",
         "papermill notebooks/taxonomy.ipynb out.ipynb",
-        "papermill notebooks/taxonomy.ipynb runs/notebooks/taxonomy.ipynb",
         "papermill notebooks/temperature_grid.ipynb out.ipynb -p preset smoke",
         "papermill notebooks/transfer.ipynb out.ipynb",
     ],
     "tests/test_cli_results.py": ["repro figures --output drawn", "repro report", "repro results export"],
     "tests/report/test_markdown.py": ["repro report --markdown"],
     "tests/image/test_study.py": ["repro results weights KEY"],
-    "tests/examples/test_fifth_paper.py": ["repro report --output site"],
+    "tests/test_book.py": ["repro report"],
     "tests/examples/test_image_data_set.py": [
         "repro data import svhn part.npz", "repro recipe image_methods --dataset svhn",
         "repro run image_methods --dataset svhn --subset --preset smoke --method ressl",
@@ -100,7 +99,6 @@ IN_NONE = {
         "repro run taxonomy --dataset ucla --device cuda --workers 16",
         "dask scheduler --host HOST", "dask worker tcp://HOST:8786 --nthreads 1 --resources GPU=1",
     ],
-    "nothing of ours": ["mkdir -p runs/notebooks"],
 }
 OF_RUNS = ("device", "engine", "plan", "seeds", "workers")  # options of `repro run` that are no field
 

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "repro"
 NOTEBOOKS = PACKAGE.parent / "notebooks"
-EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "nbconvert", "papermill", "pooch")
+EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch")
 EXTRAS += ("ipyevents", "packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
 
 MODALITIES = ("skeleton", "image", "audiovisual")
@@ -22,7 +22,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("table",),
     (*MODALITIES,),
     ("papers", "experiments"),
-    ("cli", "doctor", "explore", "notebook", "weights", "__main__"),
+    ("book", "cli", "doctor", "explore", "notebook", "weights", "__main__"),
 )
 TOGETHER = ({*LAYERS[-1]}, {"papers", "experiments"})  # parts of one line that import each other
 STARTED = {"repro.__main__"}  # as a program

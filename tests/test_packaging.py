@@ -60,7 +60,7 @@ def away(installed, tmp_path):
 def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
     folder = installed / "repro"
     printed = [str(path.relative_to(ROOT / "repro")) for path in (ROOT / "repro" / "papers").glob("*/printed")]
-    for name in ("data_manifests", "report/templates", *printed):
+    for name in ("data_manifests", *printed):
         source = ROOT / name if (ROOT / name).is_dir() else ROOT / "repro" / name
         assert sorted(path.name for path in (folder / name).iterdir()) == sorted(path.name for path in source.iterdir())
     assert len(printed) == 4 and (folder / "papers" / "README.md").is_file()

@@ -1,4 +1,4 @@
-"""environment.yml, pyproject.toml, requirements.txt and the README name the same Pythons and the same packages."""
+"""environment.yml, pyproject.toml, both requirement files and the README name the same Pythons and packages."""
 
 import re
 import tomllib
@@ -13,48 +13,62 @@ from repro.data import manifest
 
 ROOT = manifest.project_root()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-PINS = [Requirement(line) for line in LINES if line and not line.startswith(("#", "-", " "))]
+RUN, DEV = "requirements.txt", "requirements-dev.txt"
+LINES = {name: (ROOT / name).read_text(encoding="utf-8").splitlines() for name in (RUN, DEV)}
+PINS = {name: [Requirement(line) for line in lines if line and not line.startswith(("#", "-", " "))]
+        for name, lines in LINES.items()}
 SUPPORTED = SpecifierSet(PROJECT["project"]["requires-python"])
 PYTHONS = [f"3.{minor}" for minor in range(20) if f"3.{minor}.99" in SUPPORTED]
 SYSTEMS = [("linux", "posix", "x86_64"), ("linux", "posix", "aarch64"), ("darwin", "posix", "arm64"),
            ("win32", "nt", "AMD64")]
 
 
-def wanted():
-    """Every direct dependency: of the package, of its extras and of its groups."""
+def wanted(name):
+    """Every direct dependency of the package; in the file of tests, of its extras and of its groups too."""
     project = PROJECT["project"]
-    groups = [*project["optional-dependencies"].values(), *PROJECT["dependency-groups"].values()]
+    groups = [*project["optional-dependencies"].values(), *PROJECT["dependency-groups"].values()] if name == DEV else []
     return [Requirement(line) for line in [*project["dependencies"], *(line for group in groups for line in group)]]
 
 
-def pinned(python, system):
+def pinned(name, python, system):
     """The pins in force, as (canonical name, version)."""
-    platform, name, machine = system
+    platform, family, machine = system
     marks = {"python_version": python, "python_full_version": f"{python}.99", "sys_platform": platform,
-             "os_name": name, "platform_machine": machine, "implementation_name": "cpython"}
-    chosen = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(marks)]
+             "os_name": family, "platform_machine": machine, "implementation_name": "cpython"}
+    chosen = [pin for pin in PINS[name] if pin.marker is None or pin.marker.evaluate(marks)]
     return [(canonicalize_name(pin.name), next(iter(pin.specifier)).version) for pin in chosen]
 
 
-def test_every_line_is_an_exact_pin():
-    assert all(len(pin.specifier) == 1 and next(iter(pin.specifier)).operator == "==" and not pin.url for pin in PINS)
-    assert [line for line in LINES if line.startswith("-")] == ["-e ."]
+@pytest.mark.parametrize("name", [RUN, DEV])
+def test_every_line_is_an_exact_pin(name):
+    assert all(len(pin.specifier) == 1 and next(iter(pin.specifier)).operator == "==" and not pin.url
+               for pin in PINS[name])
+    assert [line for line in LINES[name] if line.startswith("-")] == ["-e ."]
 
 
-def test_every_python_gets_the_same_versions():
-    names = [canonicalize_name(pin.name) for pin in PINS]
+@pytest.mark.parametrize("name", [RUN, DEV])
+def test_every_python_gets_the_same_versions(name):
+    names = [canonicalize_name(pin.name) for pin in PINS[name]]
     assert sorted(names) == sorted(set(names))  # what differs is at most whether it is there
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system[0])
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_dependency_has_one_pin_that_it_allows(python, system):
-    pins = pinned(python, system)
+@pytest.mark.parametrize("name", [RUN, DEV])
+def test_every_dependency_has_one_pin_that_it_allows(name, python, system):
+    pins = pinned(name, python, system)
     assert len(pins) == len(dict(pins))
     versions = dict(pins)
-    for requirement in wanted():
+    for requirement in wanted(name):
         assert versions[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system[0])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_what_tests_need_holds_all_that_running_needs_and_running_none_of_it_besides(python, system):
+    run, dev = pinned(RUN, python, system), pinned(DEV, python, system)
+    assert {*run} < {*dev}
+    assert not {"sphinx", "pytest", "playwright", "lightly", "mypy"} & {*dict(run)}
 
 
 def test_the_environment_of_conda_takes_the_pins_and_a_python_of_ours():
@@ -67,7 +81,7 @@ def test_the_environment_of_conda_takes_the_pins_and_a_python_of_ours():
 
 def test_pythons_agree():
     assert PYTHONS == ["3.11", "3.12", "3.13"]
-    assert f"--python-version {PYTHONS[0]} " in LINES[1]
+    assert all(f"--python-version {PYTHONS[0]} " in lines[1] for lines in LINES.values())
     assert PROJECT["tool"]["ruff"]["target-version"] == "py" + PYTHONS[0].replace(".", "")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     first, last = re.search(r"only Python ([\d.]+) to ([\d.]+) ", readme).groups()

@@ -141,5 +141,5 @@ def tables(notebook):
 def printed(notebook):
     """All that was printed, and what `begin` says, joined."""
     found = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    said = [output for output in found if output.get("name") == "stdout" or "repro" in output.get("metadata", {})]
+    said = [output for output in found if output.get("name") == "stdout"]
     return "".join(output.get("text") or output["data"]["text/plain"] for output in said)

@@ -1,0 +1,254 @@
+"""The book: the first page, results, papers, executed notebooks, methods and all cells, as pages that need no server.
+
+`docs/conf.py` is what Sphinx is told; here is gathered what it builds. The libraries it takes are those of the extra
+`book`.
+"""
+
+import html
+import importlib.util
+import logging
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame, Series
+from tqdm.auto import tqdm
+
+from repro import papers
+from repro.data import manifest
+from repro.data.disk import naming
+from repro.experiments import experiments, results
+from repro.table import by_study, find
+
+LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
+GENERATOR = 'content="repro report"'  # by which a folder of ours is known
+GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*")
+UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
+FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
+SLOW = 300  # seconds that one cell of a notebook may take
+CONTENTS = """
+
+```{toctree}
+:hidden:
+:caption: Results
+:glob:
+RESULTS
+docs/results_*
+```
+```{toctree}
+:hidden:
+:caption: Papers
+PAPERS
+```
+```{toctree}
+:hidden:
+:caption: Notebooks
+:glob:
+notebooks/*
+```
+```{toctree}
+:hidden:
+:caption: All cells
+cells
+```
+```{toctree}
+:hidden:
+:caption: Methods
+docs/words
+docs/data
+docs/commands
+docs/machines
+docs/costs
+```
+```{toctree}
+:hidden:
+:caption: More
+docs/add_your_own
+docs/promises
+docs/publish
+SECURITY
+```
+"""
+
+
+def build(output: Path) -> tuple[Path, dict[str, str]]:
+    """Execute the notebooks, build the book, and put it in the place of the one that is there.
+
+    It is built beside its place. A report that is killed, or ends with an error, leaves the book that was there.
+
+    Args:
+        output: the folder to write.
+
+    Returns:
+        The first page, and by name the notebooks that could not be executed, which the book leaves out.
+
+    Raises:
+        ValueError: if a library is missing, this is no checkout, or `output` holds anything but a book.
+        ChildProcessError: if Sphinx fails, with what it said last.
+        OSError: as `naming`, for instance if the disk is full.
+    """
+    root, output = manifest.checkout(), output.resolve()
+    if root is None:
+        raise ValueError("the book is made of a checkout's docs/ and notebooks/, which an installed package has not; "
+                         "clone the repository and give the command there")
+    if missing := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
+        raise ValueError(f"the book needs {', '.join(missing)}; `pip install -r requirements-dev.txt` installs them")
+    first = output / "index.html"
+    empty = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not empty and not (first.is_file() and GENERATOR in first.read_text("utf-8", errors="replace")):
+        raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with naming(output), tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder = Path(temporary)
+        source = folder / "source"
+        gather(root, source)
+        failed = execute(root / "notebooks", source / "notebooks")
+        write_cells(by_study(), source)
+        typeset(source, root / "docs", folder / "site")
+        if output.exists():
+            output.replace(folder / "before")
+        (folder / "site").replace(output)
+    return first, failed
+
+
+def gather(root: Path, source: Path) -> None:
+    """Copy what stands in the book as it is; README, with the contents behind it, is the first page."""
+    source.mkdir(parents=True)
+    for path in (path for pattern in GATHERED for path in sorted(root.glob(pattern))):
+        target = source / path.relative_to(root)
+        target.parent.mkdir(exist_ok=True)
+        if path.suffix == ".md":
+            text = path.read_text(encoding="utf-8").replace("README.md)", "index.md)")
+            target.write_text(text, encoding="utf-8")
+        else:
+            target.write_bytes(path.read_bytes())  # an error of `shutil` names the source
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    pages = [f"docs/{paper}" for paper in papers.offered("TITLE") if (root / "docs" / f"{paper}.md").exists()]
+    (source / "index.md").write_text(readme + CONTENTS.replace("PAPERS", "\n".join(pages)), encoding="utf-8")
+
+
+def execute(notebooks: Path, target: Path) -> dict[str, str]:
+    """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors."""
+    import papermill
+
+    target.mkdir(parents=True)
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
+    failed: dict[str, str] = {}
+    for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
+        executed = target / path.name
+        try:
+            papermill.execute_notebook(path, executed, arguments_of(path), cwd=notebooks, progress_bar=False,
+                                       log_output=False, execution_timeout=SLOW)
+        except papermill.PapermillExecutionError as error:
+            failed[path.stem] = f"{error.ename}: {error.evalue}"
+        except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
+            failed[path.stem] = f"{type(error).__name__}: {error}"
+        if path.stem in failed:
+            executed.unlink(missing_ok=True)
+    return failed
+
+
+def arguments_of(notebook: Path) -> dict[str, Any]:
+    """What a notebook is executed with: one that asks for a table trains nothing, one of others as it is.
+
+    The table's own notebook shows the first of its experiments that has results and whose data are here, or what is
+    finished of the table with its defaults.
+    """
+    asked = re.search(r'begin\(globals\(\), \\"(\w+)\\"\)', notebook.read_text(encoding="utf-8"))
+    if asked is None:
+        return {}
+    if asked[1] != notebook.stem:
+        return {"train": "never"}
+    return next(_readable(notebook.stem), {}) | {"train": "never"}
+
+
+def _readable(table: str) -> Iterator[dict[str, Any]]:
+    """The arguments of a table's experiments that have results and whose data are here."""
+    version = find(table).study.version
+    for experiment in experiments().values():
+        if experiment.table != table or not experiment.data or experiment.version not in (None, version):
+            continue
+        try:
+            cells = experiment.declared.cells(device="cpu", **experiment.arguments)
+        except FileNotFoundError:
+            continue
+        if {cell.key for cell in cells} == experiment.asked().keys() and len(results(experiment.name)):
+            yield {name: value for name, value in experiment.arguments.items() if value is not None}
+
+
+def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
+    """Write the page of all cells: of every study a table to search, sort and filter, without a network.
+
+    Args:
+        studies: by name, cells as of `repro.table.by_study`.
+        source: the folder of the page, `cells.md`.
+    """
+    import itables
+    from itables.javascript import generate_init_offline_itables_html
+
+    page = ["# All cells", "",
+            "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, "
+            "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
+            "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
+    tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
+    for study, cells in studies.items():
+        if len(cells):
+            rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
+            tables[f"cells_{study}"] = itables.to_html_datatable(
+                rows, connected=False, showIndex=False, allow_html=False, maxBytes=0, scrollX=True, order=[],
+                column_filters="header", classes="display nowrap compact")
+    for name, text in tables.items():
+        (source / f"{name}.html").write_text(text, encoding="utf-8")
+        heading = [] if name == "cells_start" else [f"## {name.removeprefix('cells_').capitalize()}", ""]
+        page += ["", *heading, "```{raw} html", f":file: {name}.html", "```"]
+    (source / "cells.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+
+
+def columns_of_page(cells: DataFrame) -> DataFrame:
+    """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
+    shown = cells.drop(columns=UNSEEN).assign(
+        trains=cells["named"], accuracy=cells.apply(_accuracy, axis="columns").astype(float),
+        departures=[_in_words(changes) for changes in cells["changes"]],
+        hours=cells["cost"].str.get("seconds").astype(float) / 3600,
+    )
+    first = [name for name in FIRST if name in shown]
+    between = [name for name in shown if name not in (*first, "key")]
+    varying = [name for name in between if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
+    shown = shown[[*first, *varying, "key"]].sort_values(["dataset", "preset", "departures", "trains", "seed"])
+    numbers = shown.select_dtypes("float").columns
+    shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
+    return shown.astype(object).where(pd.notna(shown), "")
+
+
+def _accuracy(cell: Series) -> float:
+    """Of the linear probe; of what is fine-tuned instead, that on the first target."""
+    target = str(cell.get("targets", "")).partition(",")[0]
+    return cell["linear"] if pd.notna(cell["linear"]) else cell.get(target, math.nan)
+
+
+def _in_words(changes: dict[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.items())
+
+
+def typeset(source: Path, configuration: Path, site: Path) -> None:
+    """Let Sphinx build a folder of sources.
+
+    Args:
+        source: the folder, with `index.md`.
+        configuration: the folder of `conf.py`.
+        site: the folder that it makes.
+
+    Raises:
+        ChildProcessError: if it fails, with the end of what it said.
+    """
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--builder", "html", "--conf-dir", str(configuration),
+               "--doctree-dir", str(source.parent / "doctrees"), str(source), str(site)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ChildProcessError(f"Sphinx could not build the book: {done.stderr.strip()[-2000:]}")

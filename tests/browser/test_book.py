@@ -1,0 +1,134 @@
+"""The book in a browser: every page opens, wide and narrow, light and dark, and asks nobody but its own server."""
+
+import itertools
+from urllib.parse import urldefrag
+
+import made_up_book
+import nbformat
+import pytest
+from browsing import served, watched
+
+from repro import book
+from repro.data import manifest
+from repro.run.export import exported
+from repro.table import by_study
+
+ROOT = manifest.project_root()
+LINKS = "links => links.map(link => link.href)"
+BROKEN = "images => images.filter(image => !image.complete || !image.naturalWidth).map(image => image.src)"
+LIGHTNESS = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A book of this checkout's documents, made-up notebooks, made-up cells and the committed ones of clips."""
+    folder = tmp_path_factory.mktemp("book")
+    book.gather(ROOT, folder / "source")
+    (folder / "source" / "notebooks").mkdir()
+    for name in ("notebook", "hostile"):
+        nbformat.write(getattr(made_up_book, name)(), folder / "source" / "notebooks" / f"{name}.ipynb")
+    book.write_cells(made_up_book.cells() | {"clips": by_study()["clips"]}, folder / "source")
+    book.typeset(folder / "source", ROOT / "docs", folder / "site")
+    return folder / "site"
+
+
+def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, site):
+    with served(site) as address, watched(browser) as seen:
+        waiting, opened, files = [f"{address}/index.html"], set(), set()
+        while waiting:
+            url = waiting.pop()
+            if url in opened:
+                continue
+            opened.add(url)
+            assert seen.page.goto(url).ok, url
+            if "hostile" not in url:
+                assert seen.page.locator("article img").evaluate_all(BROKEN) == [], url
+            for width, scheme in itertools.product((1280, 390), ("light", "dark")):
+                seen.page.set_viewport_size({"width": width, "height": 800})
+                seen.page.emulate_media(color_scheme=scheme)
+                assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)
+                seen.page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
+                assert (seen.page.evaluate(LIGHTNESS) > 128) is (scheme == "light"), (url, scheme)
+            for link in seen.page.locator("a[href]").evaluate_all(LINKS):
+                target, _ = urldefrag(link)
+                if target.startswith(address):
+                    (waiting.append if target.endswith(".html") else files.add)(target)
+        assert [file for file in files if not seen.page.request.get(file).ok] == []
+        assert (seen.errors, seen.strangers) == ([], [])
+    pages = {f"{address}/{path.relative_to(site).as_posix()}" for path in site.rglob("*.html")
+             if "_static" not in path.parts}
+    assert pages - opened <= {f"{address}/genindex.html", f"{address}/search.html"}
+    assert {f"{address}/{name}.html" for name in ("RESULTS", "cells", "docs/sce", "docs/publish", "docs/promises",
+                                                  "notebooks/hostile")} <= opened
+
+
+def test_hostile_outputs_do_nothing(browser, site):
+    with served(site) as address, watched(browser) as seen:
+        seen.page.goto(f"{address}/notebooks/hostile.html")
+        seen.page.wait_for_timeout(500)
+        assert seen.page.url == f"{address}/notebooks/hostile.html" and seen.strangers == []
+        assert seen.page.get_by_text("<script>the last output</script>").is_visible()
+
+
+def test_the_text_is_searched(browser, site):
+    with served(site) as address, watched(browser) as seen:
+        seen.page.goto(f"{address}/search.html?q=closest+approach+Ceil")
+        seen.page.goto(f"{address}/search.html?q=infinite")
+        link = seen.page.locator("#search-results a").filter(has_text="JCL").first
+        link.click()
+        assert seen.page.url.startswith(f"{address}/docs/jcl.html") and (seen.errors, seen.strangers) == ([], [])
+
+
+@pytest.fixture
+def cells(browser, site):
+    """The page of cells, and of it the table of three made-up ones."""
+    with served(site) as address, watched(browser, viewport={"width": 390, "height": 800}) as seen:
+        seen.page.goto(f"{address}/cells.html")
+        table = seen.page.locator("#skeletons .dt-container")
+        table.locator("tbody tr").nth(2).wait_for()
+        yield seen.page, table
+        assert (seen.errors, seen.strangers) == ([], []) and seen.page.title() != "evil"
+
+
+def keys(table):
+    return [row.split()[-1] for row in table.locator("tbody tr:visible").all_inner_texts()]
+
+
+def test_cells_are_sorted_by_accuracy(cells):
+    _, table = cells
+    accuracy = table.locator(".dt-scroll-head th").nth(1).locator(".dt-column-order")
+    for order in (["k2", "k1"], ["k1", "k2"]):
+        accuracy.click()
+        assert [key for key in keys(table) if key != "k3"] == order  # which has none
+
+
+def test_cells_are_searched_and_filtered(cells):
+    page, table = cells
+    table.locator(".dt-scroll-head input").nth(0).press_sequentially("AE")
+    table.locator("tbody tr").nth(1).wait_for(state="detached")
+    assert keys(table) == ["k2"]
+    committed = exported()
+    key = committed.loc[committed["study"] == "clips", "key"].iloc[-1]
+    clips = page.locator("#clips .dt-container")
+    clips.locator("input[type=search]").press_sequentially(key)
+    clips.locator("tbody tr").nth(1).wait_for(state="detached")
+    assert keys(clips) == [key]
+
+
+def test_names_are_text_and_a_table_is_read_in_the_dark(cells):
+    page, _ = cells
+    page.emulate_media(color_scheme="dark")
+    other = page.locator("#images .dt-container")
+    assert other.locator("tbody td").filter(has_text=made_up_book.NAME).count() == 1
+    assert other.locator("img, script").count() == 0
+    assert other.evaluate("element => getComputedStyle(element).backgroundColor") == "rgba(0, 0, 0, 0)"
+
+
+def test_a_page_that_asks_elsewhere_is_noticed(browser, tmp_path):
+    (tmp_path / "index.html").write_text("<img src='https://example.org/a.png'><script>missing()</script>")
+    with served(tmp_path) as address, watched(browser) as seen:
+        seen.page.goto(address)
+        assert seen.strangers == ["https://example.org/a.png"]
+        assert any("missing is not defined" in error for error in seen.errors)
+        assert seen.page.locator("img").evaluate_all(BROKEN) == ["https://example.org/a.png"]

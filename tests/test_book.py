@@ -1,0 +1,168 @@
+"""The book: what is executed and how, what is gathered, what its pages hold, and what takes the place of what."""
+
+from html.parser import HTMLParser
+
+import made_up_book
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from repro import book
+from repro.data import manifest
+
+ROOT = manifest.project_root()
+LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
+FORBIDDEN = ("base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg")
+
+
+class Elements(HTMLParser):
+    """The elements of a page within its article, with attributes, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.text, self.inside = [], "", False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.inside |= tag == "article"
+        if self.inside:
+            self.found.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        self.inside &= tag != "article"
+
+    def handle_data(self, data):
+        self.text += data if self.inside else ""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A book of two notebooks and made-up cells."""
+    folder = tmp_path_factory.mktemp("book")
+    source = folder / "source"
+    (source / "notebooks").mkdir(parents=True)
+    (source / "index.md").write_text("# First\n\n```{toctree}\n:glob:\nnotebooks/*\ncells\n```\n")
+    for name in ("notebook", "hostile"):
+        nbformat.write(getattr(made_up_book, name)(), source / "notebooks" / f"{name}.ipynb")
+    book.write_cells(made_up_book.cells(), source)
+    book.typeset(source, ROOT / "docs", folder / "site")
+    return folder / "site"
+
+
+def test_what_a_notebook_shows_is_there(site):
+    page = Elements((site / "notebooks" / "notebook.html").read_text())
+    tags = [tag for tag, _ in page.found]
+    assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
+    assert tags.count("img") == 2 and tags.count("table") == 1 and tags.count("math") == 1
+    assert ("a", "../index.html") in [(tag, attributes.get("href")) for tag, attributes in page.found]
+
+
+def test_no_output_runs_loads_or_leads_away(site):
+    page = Elements((site / "notebooks" / "hostile.html").read_text())
+    assert "<script>the last output</script>" in page.text  # all of them were read
+    assert [tag for tag, _ in page.found if tag in FORBIDDEN] == []
+    leading = [(tag, name, value) for tag, attributes in page.found for name, value in attributes.items()
+               if (name in LEADING or name.startswith("on")) and "evil" in (value or "")]
+    assert leading == []
+
+
+def test_every_page_forbids_what_is_elsewhere(site):
+    for path in site.rglob("*.html"):
+        if "_static" not in path.parts:
+            text = path.read_text()
+            assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
+
+
+def test_names_of_cells_are_text(site):
+    page = Elements((site / "cells.html").read_text())
+    assert not [attributes for _, attributes in page.found if "onerror" in attributes]
+    assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
+
+
+def test_cells_begin_with_accuracy_and_departures_and_have_what_varies():
+    studies = made_up_book.cells()
+    skeletons, images = book.columns_of_page(studies["skeletons"]), book.columns_of_page(studies["images"])
+    assert [*skeletons][:6] == ["trains", "accuracy", "departures", "dataset", "preset", "seed"]
+    assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "key"
+    rows = skeletons.set_index("key")
+    assert rows.loc["k1", ["accuracy", "departures"]].tolist() == [80.25, ""]
+    assert rows.loc["k3", ["accuracy", "departures"]].tolist() == ["", "layers 3, td queue live"]
+    assert (images["accuracy"].item(), images[made_up_book.NAME].item()) == (50.0, 0.0001234)  # four digits
+
+
+def test_what_a_notebook_is_executed_with():
+    folder = ROOT / "notebooks"
+    assert book.arguments_of(folder / "glm.ipynb") == {}
+    assert book.arguments_of(folder / "negative_instances.ipynb") == {"train": "never"}
+
+
+def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders):
+    assert book.arguments_of(ROOT / "notebooks" / "taxonomy.ipynb") == {
+        "dataset": "synthetic", "preset": "quick", "seeds": "0-2", "variant": "none", "train": "never"}
+    assert book.arguments_of(ROOT / "notebooks" / "temperature_grid.ipynb") == {"train": "never"}
+
+
+def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    for name, source in (("good", "print(6 * 7)"), ("bad", "1 / 0")):
+        made = new_notebook(cells=[new_code_cell(source)], metadata=metadata)
+        (tmp_path / "notebooks").mkdir(exist_ok=True)
+        nbformat.write(made, tmp_path / "notebooks" / f"{name}.ipynb")
+    failed = book.execute(tmp_path / "notebooks", tmp_path / "executed")
+    assert failed == {"bad": "ZeroDivisionError: division by zero"}
+    path, = (tmp_path / "executed").iterdir()
+    assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "42\n"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A book without notebooks and Sphinx: its first page is README."""
+    def typeset(source, configuration, site):
+        site.mkdir()
+        (site / "index.html").write_text(f"<meta {book.GENERATOR}>{(source / 'index.md').read_text()}")
+
+    monkeypatch.setattr(book, "execute", lambda notebooks, target: {"bad": "ZeroDivisionError: division by zero"})
+    monkeypatch.setattr(book, "typeset", typeset)
+
+
+def test_a_new_book_takes_the_place_of_the_old_one_as_a_whole(repro, quick, tmp_path):
+    first = tmp_path / "runs" / "report" / "index.html"
+    first.parent.mkdir(parents=True)
+    first.write_text(f"<meta {book.GENERATOR}>old")
+    (first.parent / "old.html").touch()
+    status, out, errors = repro("report")
+    assert (status, out) == (1, f"{first}\n")
+    assert errors.splitlines()[-1] == ("repro: the notebook bad could not be executed, and is left out "
+                                       "(ZeroDivisionError: division by zero)")
+    assert [path.name for path in first.parent.iterdir()] == ["index.html"]
+    assert "# repro" in first.read_text() and "docs/taxonomy" in first.read_text()
+    assert [path.name for path in first.parent.parent.iterdir()] == ["report"]
+
+
+def test_a_book_that_fails_leaves_the_old_one(quick, tmp_path, monkeypatch):
+    old = tmp_path / "book" / "index.html"
+    old.parent.mkdir()
+    old.write_text(f"<meta {book.GENERATOR}>old")
+    (tmp_path / "conf.py").write_text("raise ValueError('a broken configuration')")
+    monkeypatch.undo()
+    monkeypatch.setattr(book, "execute", lambda notebooks, target: {})
+    typeset = book.typeset
+    monkeypatch.setattr(book, "typeset", lambda source, configuration, site: typeset(source, tmp_path, site))
+    with pytest.raises(ChildProcessError, match="a broken configuration"):
+        book.build(old.parent)
+    assert old.read_text().endswith("old") and sorted(path.name for path in tmp_path.iterdir()) == ["book", "conf.py"]
+
+
+def test_what_is_no_book_is_not_replaced(repro, quick, tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    status, _, errors = repro("report", "--output", str(tmp_path))
+    assert status == 2 and f"{tmp_path} holds other things than a report" in errors
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_what_is_missing_is_said_with_what_to_do(repro, quick, monkeypatch):
+    monkeypatch.setattr(book, "LIBRARIES", ("papermill", "no_such_library"))
+    status, _, errors = repro("report")
+    assert status == 2 and "needs no_such_library; `pip install -r requirements-dev.txt`" in errors
+    monkeypatch.setattr(manifest, "checkout", lambda: None)
+    assert "clone the repository" in repro("report")[2]
