@@ -167,7 +167,7 @@ def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
 @every_notebook
 def test_every_data_set_that_it_names_is_accepted_with_its_own_defaults(path, tmp_path, monkeypatch):
     """Up to the data, which may not be here; "..." are the others of its table."""
-    def absent(*_):
+    def absent(*_, **__):
         raise FileNotFoundError("get them")
 
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
