@@ -76,7 +76,7 @@ def test_a_notebook_shows_what_its_parameters_ask_for(name, parameters, trained,
     ("cross_modal", {"method": "cmacc,smoco", "sampler": "feature", "extra_layer": "True"},
      [[approach, target] for approach in ("SMoCo", "CM-ACC, feature embedding")
       for target in ("synthetic_video", "synthetic_audio")], ["77.2", "74.5"]),  # Table 1, Table 2
-    ("dictionary_size", {"method": "xmoco", "dictionary": "64,32"}, [["xmoco", "32"]] * 2 + [["xmoco", "64"]] * 2,
+    ("dictionary_size", {"method": "xmoco", "dictionary": "64,32"}, [["xmoco", "64"]] * 2 + [["xmoco", "32"]] * 2,
      ["1e3"]),  # what the paper says of its curve
     ("transfer", {"method": "scratch,cmacc", "targets": "synthetic_audio"},
      [[method, "small_video", "0", "synthetic_audio"] for method in ("cmacc", "scratch")], ["", "", ""]),
