@@ -6,7 +6,7 @@ Parts, in this order: limits, equality (a recorded step beside the plain one), s
 the device is busy and what share of its limits that is), selection, probe, views, column (NW-UCLA for twenty epochs in
 lanes, made-up sequences where it is not at hand), ntu (steps of NTU RGB+D's size, alone and in lanes). A part that
 fails leaves the others alone; no part begins after the time is up. With `--device cpu` all sizes are tiny, which shows
-that everything runs and no more. Needs torch and what the package's core imports.
+that everything runs and no more. Needs torch and what tables import, matplotlib and seaborn among it.
 """
 
 import contextlib

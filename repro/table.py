@@ -19,7 +19,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -28,7 +28,6 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
-from repro.report.plots import Drawn
 from repro.run import device as devices
 from repro.run import frames
 from repro.run.code import Code
@@ -39,6 +38,9 @@ from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store, warn_once
 from repro.run.tensorboard import followed
+
+if TYPE_CHECKING:
+    from repro.report.plots import Drawn
 
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
@@ -295,7 +297,7 @@ class Table:
     printed_by: Sequence[str] = ()
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
-    plot: Drawn | None = None
+    plot: "Drawn | None" = None
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
 
     @property

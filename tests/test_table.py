@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -586,9 +585,10 @@ def test_what_changes_after_the_cells_were_listed_is_noticed(declared, monkeypat
 
 
 def taken(monkeypatch):
-    """Makes the figure of the table `methods` what is drawn of it; the other one is of a log."""
-    drawings = {"methods": SimpleNamespace(draw=lambda rows: rows), "curves": None}
-    monkeypatch.setattr(papers, "drawings", lambda: drawings)
+    """Makes the figure of the table `methods` what is drawn of it; the others have none."""
+    drawn = dataclasses.replace(papers.tables()["methods"], plot=lambda rows: rows)
+    monkeypatch.setitem(papers.tables(), "methods", drawn)
+    monkeypatch.setattr("repro.report.plots.picture", lambda plot, rows: plot(rows))
 
 
 @pytest.mark.usefixtures("declared")

@@ -22,7 +22,7 @@ from tests.campaigns.kinds import Kind, write
 from tests.helpers import ntu_files
 
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
-PACKED = {"cifar10": "my copy", "png": "picture.png", "jpeg": "picture.jpeg"}
+PACKED = {"cifar10": "my_copy", "png": "picture.png", "jpeg": "picture.jpeg"}
 NTU_NAME = "S001C001P001R001A001"
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -101,7 +101,7 @@ def known_members() -> list[bytes]:
 
 def read_pictures(contents: bytes, folder: Path) -> None:
     """Take in a copy of CIFAR-10 in class folders."""
-    copy = data.take_in("cifar10", write(folder / "my copy", contents))
+    copy = data.take_in("cifar10", write(folder / "my_copy", contents))
     _stated((image.numpy().transpose(1, 2, 0).tobytes() for image in copy.images), [
         pixels(number).tobytes() for number in range(5)])
     of_classes = {pixels(number).tobytes(): name.split("/")[1] for number, name in enumerate(pictures())}
@@ -223,9 +223,9 @@ KINDS = {
     "zip of a data set": _archive(read_texts, lambda: TEXTS, "things.zip"),
     "zip of skeletons": _archive(read_skeletons, skeletons, "nturgbd_skeletons_s001_to_s017.zip"),
     "zip of clips": _archive(read_clips, lambda: TEXTS, ""),  # preparation names the file
-    "zip of pictures": _archive(read_pictures, pictures, "my copy"),
+    "zip of pictures": _archive(read_pictures, pictures, "my_copy"),
     "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],
-                            _tarred, read_pictures, ["my copy"]),
+                            _tarred, read_pictures, ["my_copy"]),
     "npz of pictures": Kind(arrays, damage_arrays, read_arrays, ["copy.npz"]),
     "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], mutations.of_bytes,
                 functools.partial(read_picture, kind="png"), ["picture.png"]),

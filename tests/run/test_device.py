@@ -41,7 +41,7 @@ def test_data_fits_in_half_of_what_is_free(monkeypatch):
 
 @pytest.mark.parametrize(
     ("most", "gigabytes", "expected"),
-    [(1, [4], 1), (1, [4, 141], 1), (15, [141], 15), (8, [24], 4), (8, [4], 1), (8, [141, 16], 2), (8, [16, 141], 2)],
+    [(1, [4], 1), (1, [4, 141], 1), (15, [141], 15), (8, [24], 3), (8, [4], 1), (8, [141, 16], 2), (8, [16, 141], 2)],
 )
 def test_a_gpu_has_as_many_lanes_as_the_smallest_one_has_memory_for(monkeypatch, most, gigabytes, expected):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(gigabytes))

@@ -17,7 +17,8 @@ from repro.audiovisual.data import members
 from repro.audiovisual.recipe import PRESETS, SELF_SUPERVISED, paper, smoke
 from repro.audiovisual.study import CLIPS
 from repro.data import manifest
-from repro.papers.cmacc.tables import TABLES, merged
+from repro.papers.cmacc.published import merged
+from repro.papers.cmacc.tables import TABLES
 from repro.report.printed import as_printed, printed
 
 pytestmark = pytest.mark.usefixtures("one_thread", "runs")

@@ -8,7 +8,8 @@ from made_up_measures import laid_out
 from pandas import DataFrame
 
 from repro.image.recipe import paper
-from repro.papers.sce.tables import TABLES, row_optima
+from repro.papers.sce.published import row_optima
+from repro.papers.sce.tables import TABLES
 from repro.report.printed import as_printed
 
 GRID = TABLES["temperature_grid"]
