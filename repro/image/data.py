@@ -115,7 +115,8 @@ def take_in(name: str, path: Path) -> ImageSet:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
-    if not COPY_NAME.fullmatch(path.name):
+    official = {Path(file.name).name for file in declared.files}
+    if path.name not in official and not COPY_NAME.fullmatch(path.name):
         raise ValueError(f"{path.name!r} would be part of the names of tables and figures; rename it to letters from A "
                          f"to Z, digits and single _ between these, before endings as {PACKED.replace('|', ', ')}")
     for place, part in enumerate(PARTS[:2]):

@@ -68,7 +68,7 @@ def test_a_second_call_trains_nothing_and_tables_share_equal_cells(trained, monk
 def test_what_processes_cannot_share_is_refused_before_anything_is_trained(monkeypatch, capsys, name):
     be_every_set(monkeypatch)
     monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
-    with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--variant ghost_groups"):
+    with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--groups 8"):
         repro.run_table(name, preset="smoke", engine="inline", device="cpu")
     assert capsys.readouterr().err == ""
     assert repro.TABLES["image_methods"].cells(preset="smoke", method="random,sce", variant="ghost_groups")
