@@ -17,7 +17,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "stopwatch")
 OPTIONAL = ("kornia", "lightly")  # the dependency group "bench"
 MISSING = ("av", "dask", "distributed", "IPython", "ipywidgets", "kornia", "librosa", "lightly", "nbconvert",
-           "packaging", "papermill", "pooch", "requests", "safetensors", "sklearn", "statsmodels")
+           "papermill", "pooch", "requests", "safetensors", "sklearn", "statsmodels")
 SCRIPT = """
 import runpy, sys
 sys.modules.update(dict.fromkeys({missing}))
