@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from drawn import lines
 from made_up_cells import placed, skeleton
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 from scipy.stats import spearmanr
 
-from drawn import lines
 from repro.papers.taxonomy import figures, glm, pictures
 from repro.report import style
 from repro.report.style import seeds_in_words, spread_in_words
