@@ -96,7 +96,6 @@ IN_NONE = {
     ],
     "GPUs, or machines of the reader's; tests/run/test_engine.py has a cluster of processes": [
         "repro run taxonomy --dataset ntu --device cuda --engine dask --workers tcp://HOST:8786",
-        "repro run taxonomy --dataset ucla --device cuda --workers 16",
         "dask scheduler --host HOST", "dask worker tcp://HOST:8786 --nthreads 1 --resources GPU=1",
     ],
     "nothing of ours": ["mkdir -p runs/notebooks"],
