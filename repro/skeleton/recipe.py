@@ -8,6 +8,10 @@ from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
 from repro.skeleton.terms import PRINTED, TERMS
+from repro.table import Function, Study
+
+VERSION = 3  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 2  # raise when `repro.skeleton.study.measure` measures more, or otherwise
 
 
 def subsets(terms: Iterable[str]) -> tuple[str, ...]:
@@ -234,3 +238,18 @@ def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+SKELETONS = Study(
+    name="skeletons",
+    recipe=SkeletonRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Function("repro.skeleton.study", "data_of"),
+    learners=Function("repro.skeleton.study", "learners"),
+    measure=Function("repro.skeleton.study", "measure"),
+    probe=Function("repro.skeleton.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Function("repro.skeleton.study", "check"),
+    constants=Function("repro.skeleton.study", "constants"),
+)

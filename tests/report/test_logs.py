@@ -10,13 +10,13 @@ from made_up_study import SHAPED, frame, shaped, stored
 from redrawn import export as exported
 
 from repro import papers
-from repro.audiovisual.study import CLIPS
-from repro.image.study import IMAGES
+from repro.audiovisual.recipe import CLIPS
+from repro.image.recipe import IMAGES
 from repro.papers.sce.logs import objective_parts
 from repro.report import logs
 from repro.run.finished import read_table
 from repro.run.store import Cell, Store
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 STEPS = [{"step": step, "InfoNCE": 4.0 - step / 100, "ReSSL": 3.0, "Ceil": 0.5, "loss": 3.7, "knn1": 50.0,
           "seconds": 1.0} for step in (10, 20, 30, 40)]

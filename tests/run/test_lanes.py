@@ -11,13 +11,13 @@ from made_up_skeletons import CPU, made_up, tiny
 from made_up_training import CELLS, value
 from states import assert_equal_states
 
-from repro import table
 from repro.run import fit as fitting
+from repro.run import training
 from repro.run.engine import Here, run_cells, train_in_worker
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 LENGTHS = {("CE", 0): 2, ("AE", 0): 4, ("CE", 1): 1, ("CD", 0): 3, ("AE", 1): 2}  # turns that a cell takes
 
@@ -156,9 +156,9 @@ TRAINED = [STUDY.cell(recipe, seed, "quick") for seed, recipe in enumerate(RECIP
 @pytest.fixture
 def train(monkeypatch):
     """Trains a cell of a small study, with a report every other step and a checkpoint at each."""
-    monkeypatch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
     monkeypatch.setattr(Learner, "report_steps", 2)
-    return functools.partial(table.train, study=STUDY, device=CPU)
+    return functools.partial(training.train, study=STUDY, device=CPU)
 
 
 def outcome(root):

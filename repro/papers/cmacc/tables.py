@@ -7,9 +7,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.audiovisual import CHARACTERS, MODALITIES
-from repro.audiovisual.data import DATASETS
-from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
-from repro.audiovisual.study import CLIPS
+from repro.audiovisual.recipe import CLIPS, METHODS, QUICK, SELF_SUPERVISED, TARGETS
+from repro.audiovisual.splits import DATASETS
 from repro.data import manifest
 from repro.recipe import choose
 from repro.report.printed import printed

@@ -7,8 +7,7 @@ from pandas import DataFrame, Series
 
 from repro import image
 from repro.data import manifest
-from repro.image.recipe import METHODS
-from repro.image.study import IMAGES
+from repro.image.recipe import IMAGES, METHODS
 from repro.report.printed import printed
 from repro.table import Table, by_preset
 

@@ -6,8 +6,7 @@ from typing import Any
 from pandas import DataFrame
 
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS, OBJECTIVES
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import METHODS, OBJECTIVES, SKELETONS
 from repro.skeleton.terms import PRINTED, TERMS
 from repro.table import Table
 

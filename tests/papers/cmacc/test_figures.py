@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import assert_legible, assert_settled, lines
 from pandas import DataFrame
 
-from drawn import assert_legible, assert_settled, lines
 from repro.audiovisual import synthetic
 from repro.papers.cmacc import figures
 from repro.papers.cmacc.tables import TABLES as DECLARED

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from drawn import assert_legible, lines
 from made_up_cells import placed, skeleton
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 from scipy.stats import spearmanr
 
-from drawn import assert_legible, lines
 from repro.papers.taxonomy import figures, glm
 from repro.recipe import in_words
 from repro.report import style
