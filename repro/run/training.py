@@ -43,8 +43,10 @@ def train(
         training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code)
         costs.append((yield from training))
         costs[-1]["precision"] = learner.precision
+        progress.set_postfix_str("evaluating")
         for name, value in study.measure(learner).items():
             measured.setdefault(name, []).append(value)
+        progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}

@@ -17,7 +17,7 @@ from made_up_images import use_tiny_trunk
 from torch import nn
 
 from repro import cli
-from repro.contrast.momentum import GhostBatchNorm1d, dealt, groups_here, process
+from repro.contrast.momentum import process
 from repro.image import study
 from repro.image.augment import ShiftedView, normalisation, probe
 from repro.image.pretrain import Pretrainer
@@ -33,7 +33,7 @@ CHOICES = {"groups": 2, "batch": 256, "epochs": 2, "dictionary": 300, "warmup": 
 
 
 class Predicting(Pretrainer):
-    """A learner as a paper may add one: its queries pass a predictor, a further part with parameters of its own."""
+    """A learner as a paper may add one: a further part with parameters of its own, and a loss over pairs of a batch."""
 
     parts = (*Pretrainer.parts, "predictor")
 
@@ -41,12 +41,13 @@ class Predicting(Pretrainer):
         super().__init__(recipe, data, seed, device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1)
-            self.predictor = nn.Sequential(nn.Linear(16, 16), GhostBatchNorm1d(16, 2)).to(device)
+            self.predictor = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16)).to(device)
         self.optimiser.add_param_group({"params": self.predictor.parameters()})
 
     def losses(self, query, keys):
-        here = groups_here(2, len(query))
-        return super().losses(dealt(self.predictor(dealt(query, here)), len(query) // here), keys)
+        predicted = self.predictor(query)
+        uniformity = torch.pdist(predicted).square().mul(-2).exp().mean().log()
+        return {"loss": super().losses(predicted, keys)["loss"] + 0.1 * uniformity}
 
 
 def learner_of(recipe, *others):
