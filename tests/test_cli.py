@@ -159,7 +159,7 @@ def test_misspelt_words_are_refused(repro, tmp_path, arguments, word):
         (["taxonom"], "encoder_collapse; did you mean 'taxonomy'?"),
         (["transfer", "--method", "moco"], "method='moco' is not one of: scratch, supervised, smoco, xmoco, cmacc"),
         (["image_methods", "--dataset", "digits", "--subset"], "subset=True is not for digits, which is bundled and "),
-        (["taxonomy", "--epoch", "3"], "parameter='epoch' does not exist; did you mean 'epochs'? (there are: dataset, "),
+        (["taxonomy", "--epoch", "3"], "parameter='epoch' does not exist; did you mean 'epochs'? (there are: "),
         (["taxonomy", "--dataset", "UCLA"], "ucla, ntu; did you mean 'ucla'?"),
         (["positive_keys", "--tau", "0.1"], "; it is called temperature"),
         (["taxonomy", "--lr", "0.1"], "; it is called learning_rate"),

@@ -150,10 +150,10 @@ class Pretrainer(Learner):
         return losses
 
     def _contrast(self) -> dict[str, Tensor]:
-        query, keys = self._encoded()
+        query, keys = map(gather, self._encoded())
         losses = self.losses(query, keys)
         self._descend(losses["loss"])
-        self.dictionary.enqueue(gather(keys.mean(1)))
+        self.dictionary.enqueue(keys.mean(1))
         self.keys.update(self.model)
         return losses
 
@@ -169,7 +169,10 @@ class Pretrainer(Learner):
         return query, keys.unflatten(0, (self.recipe.keys, -1)).transpose(0, 1)
 
     def losses(self, query: Tensor, keys: Tensor) -> dict[str, Tensor]:
-        """The method's loss, and of SCE its parts without gradient, from (N, d) and (N, keys, d)."""
+        """The method's loss, and of SCE its parts without gradient, from (N, d) and (N, keys, d).
+
+        These are the rows of the whole batch, in every process: a loss may compare them with one another.
+        """
         recipe, key, negatives = self.recipe, keys[:, 0], self.dictionary.entries
         temperature, key_temperature = recipe.temperature, recipe.key_temperature
         match recipe.method:

@@ -230,7 +230,8 @@ def listing(root: Path, folders: Sequence[Path]) -> Pictures:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        listed = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder", disable=None))
+        shown = {"total": len(folders), "desc": f"listing {root}", "unit": "folder", "disable": None}
+        listed = list(tqdm(pool.map(_listed, folders), **shown))
     filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
     train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
     if train != val or not train:

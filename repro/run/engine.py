@@ -390,7 +390,7 @@ def _done(runs: Sequence[Run]) -> float:
 
 
 def _show(bar: tqdm, runs: Sequence[Run]) -> None:
-    """Bring the bar up to date. Its speed changes with what is done alone, so that time left does not rise meanwhile."""
+    """Bring the bar up to date. Its speed changes when more is done alone: time left does not rise meanwhile."""
     done = _done(runs)
     if done > bar.n:
         bar.update(done - bar.n)
