@@ -21,7 +21,7 @@ def launched(tmp_path_factory):
         image_processes.small(patch)
         patch.setenv("REPRO_RUNS", str(one))
         table = run_table("image_methods", preset="smoke", method=METHODS, engine="inline", device="cpu")
-    words = ["run", "image_methods", "--preset", "smoke", "--method", ",".join(METHODS), "--device", "cpu"]
+    words = ["run", "image_methods", "--preset", "smoke", "--method", ",".join(METHODS), "--device", "cpu", "--all"]
     killed = image_processes.in_two_processes(two, *words, checkpoints=1)
     left = {path.name for path in two.glob("cells/*/*")}
     ended = image_processes.in_two_processes(two, *words)
