@@ -82,7 +82,7 @@ def fit(
     interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
-    progress.reset(learner.total_steps)
+    progress.reset(learner.total_steps + 1)  # evaluation counts as a step
     progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
     try:
