@@ -11,10 +11,10 @@
 Tables are declared, described and read without torch, which is imported where something is trained.
 """
 
-import contextlib
 import dataclasses
 import functools
 import importlib
+import importlib.util
 import inspect
 import itertools
 import json
@@ -624,7 +624,7 @@ def run_table(
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
             there are, of figures/cells.csv too.
-        tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
+        tensorboard: write what the cells report along training for TensorBoard too, in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -662,17 +662,18 @@ def _train_missing(
     from repro.run import device as devices
     from repro.run import training
     from repro.run.engine import pool_of, run_cells
-    from repro.run.tensorboard import followed
 
+    if tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
     store, pool = Store(), pool_of(engine, workers, cells, device)
-    missing = any(store.run(cell).result is None for cell in cells)
-    if missing and cells[0].recipe.precision == "auto" and devices.first():
-        tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, device)}", file=sys.stderr)
-    with contextlib.ExitStack() as copying:
-        if tensorboard and devices.first():
-            copying.enter_context(followed([*map(store.run, cells)], store.root / "tensorboard"))
-        run_cells(cells, functools.partial(training.train, study=table.study, device=device), store, pool=pool,
-                  say=lambda cell: table.outcome(cell, by_key[cell.key], store))
+    missing = sum(store.run(cell).result is None for cell in cells)
+    if missing and devices.first() and sys.stderr.isatty():
+        products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
+        tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
+                   f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
+    board = store.root / "tensorboard" if tensorboard else None
+    train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
 
 
 def plan_table(
@@ -686,8 +687,7 @@ def plan_table(
 
     table = find(name)
     cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    pool = pool_of(engine, workers, cells, where)
-    return plan(cells, table.study.untrained, Store(), where, pool)
+    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
 
 
 def finished() -> DataFrame:

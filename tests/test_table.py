@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -630,12 +631,24 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
 
 
 @pytest.mark.usefixtures("declared")
-def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_trained(capsys, monkeypatch):
+def test_a_terminal_is_told_what_is_to_be_trained_and_in_which_precision_if_nobody_asked_for_one(capsys, monkeypatch):
     unasked = {"precision": "auto"}
     monkeypatch.setitem(TOY.presets, "quick", lambda *names, **changes: quick(*names, **unasked | changes))
-    for choices, said in (({}, True), ({}, False), ({"precision": "float32"}, False)):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for choices, trained, named in (({}, 1, True), ({}, 0, False), ({"precision": "float32"}, 1, False)):
         run_table("methods", method="plain", **choices, **OPTIONS)
-        assert ("matrix products in " in capsys.readouterr().err) == said
+        said = capsys.readouterr().err
+        assert (f"training {trained} of 1 cells, preset quick on " in said) == (trained > 0)
+        assert ("matrix products in " in said) == named
+
+
+@pytest.mark.usefixtures("declared")
+def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_path):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="install it with: pip install tensorboard"):
+        run_table("methods", tensorboard=True, **OPTIONS)
+    assert not (tmp_path / "none").exists()
 
 
 def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):

@@ -167,7 +167,7 @@ def scheduler_address(workers: str | int) -> str | None:
 
 def run_cells(
     cells: Sequence[Cell], train: Train, store: Store, *, pool: Here | Local | Cluster = Here(),
-    say: Say | None = None, announced: bool = True,
+    say: Say | None = None,
 ) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
@@ -179,7 +179,6 @@ def run_cells(
         pool: the processes that share the cells. A cell's result on a CPU does not depend on it.
         say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
             `finished.log` of the store.
-        announced: print how many cells there are to train, and where.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
@@ -187,18 +186,14 @@ def run_cells(
             cell, or a lane did beside others.
         OSError: as `Store.require_writable`, before anything is trained.
     """
-    missing = sum(store.run(cell).result is None for cell in cells)
-    if missing and first():
-        store.require_writable()
-        if announced:
-            what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
-            tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     failed: dict[str, Exception] = {}
 
     def left() -> list[Cell]:
         return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
 
     while unfinished := from_first(left):
+        if first():
+            store.require_writable()
         if isinstance(pool, Here):
             failed |= _train_here(unfinished, train, store, pool, say)
         else:

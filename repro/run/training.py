@@ -1,7 +1,9 @@
 """One cell from its first step to its result."""
 
 import functools
+import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,9 +20,16 @@ if TYPE_CHECKING:
 
 
 def train(
-    run: Run, progress: tqdm, *, study: "Study", device: torch.device
+    run: Run, progress: tqdm, *, study: "Study", device: torch.device, tensorboard: Path | None = None
 ) -> Generator[None, None, dict[str, Any]]:
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
+
+    Args:
+        run: of the cell.
+        progress: a bar to count steps on, and the evaluation.
+        study: the cell's.
+        device: to train on.
+        tensorboard: gets a folder named after the cell, with what it reports.
 
     Returns:
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
@@ -42,7 +51,9 @@ def train(
         every = recipe.probe_every * learner.steps_per_epoch if probe else 0
         folder = run.folder / learner.name
         folder.mkdir(exist_ok=True)
-        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code)
+        title = " ".join([run.cell.dataset, run.cell.preset, str(run.cell), run.cell.key[:4], learner.name])
+        board = tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip())
+        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code, tensorboard=board)
         costs.append((yield from training))
         costs[-1]["precision"] = learner.precision
         progress.set_postfix_str("evaluating")
