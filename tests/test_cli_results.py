@@ -14,6 +14,7 @@ from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
 
+papers.tables()  # they read what data sets there are when they are imported: before the project's root is another
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 
 
