@@ -9,8 +9,9 @@ import math
 import shutil
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -20,6 +21,9 @@ from repro.data import manifest, present
 from repro.data.disk import acquire, write_atomically
 from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
+
+if TYPE_CHECKING:
+    from repro.table import Table as DeclaredTable
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
@@ -90,19 +94,17 @@ def run(
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
-    if asked_for_help:
+    if asked_for_help and name is None:
         print(context.get_help())
-        if name:
-            entry = papers.saved().get(choose("name", name, [*papers.lines(), *papers.saved()]), {"table": name})
-            shown = preset or entry.get("preset", "auto")
-            print("\n".join(["", *_fields(entry["table"], dataset or entry.get("dataset"), shown, variant or "none",
-                                          every=True)]))
         return
     if name is None or name.startswith("-"):
         raise ValueError(f"{name or 'nothing'} stands where the table should: repro run NAME ...; tables are {NAMES}")
     choose("name", name, [*papers.lines(), *papers.saved()])
     given = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant}
     choices = {option: value for option, value in given.items() if value is not None} | _further(context.args)
+    if asked_for_help:
+        print("\n".join([context.get_help(), "", *_options(name, choices)]))
+        return
     Store().require_usable()
 
     from repro import experiments
@@ -395,21 +397,39 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _fields(
-    name: str, dataset: str | None, preset: str, variant: str, *, every: bool = False, **fields: str
-) -> list[str]:
-    """A line for each field of what a table trains: name, value, source; of `every` field, or of those it uses."""
+def _options(name: str, choices: Mapping[str, str]) -> list[str]:
+    """A line for each field that `repro run NAME` takes: its values with these choices, the paper's, their source."""
+    from repro.table import find
+
+    entry = papers.saved().get(name, {"table": name})
+    arguments = {option: entry[option] for option in ("dataset", "preset", "variant") if option in entry}
+    arguments |= {**entry.get("fields", {}), **choices}
+    arguments.pop("seeds", None)
+    table = find(entry["table"])
+    rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
+    return [*lines, *_choices(table)]
+
+
+def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
+    """A line for each field that a table's recipe uses: name, value, source."""
     from repro.table import find
 
     table = find(name)
-    rows = table.described(dataset, preset, variant, every=every, **fields)
+    rows = table.described(dataset, preset, variant, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [
         f"{field:<{width}}  {value!s:<12}  {source}{'' if field in table.study.fields else ', no option'}"
         for field, value, source in rows
     ]
+    return [*lines, *_choices(table)]
+
+
+def _choices(table: "DeclaredTable") -> list[str]:
+    """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
-    return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
+    return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]
 
 
 def _further(arguments: list[str]) -> dict[str, str]:

@@ -113,8 +113,8 @@ def examined_runs(root: Path) -> Iterator[str]:
         yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
-    for folder in sorted([*root.glob(".plan-*"), *root.glob(".report.*")]):
-        yield f"left over, unless a plan or a report is being made: {folder}; delete it"
+    for folder in sorted(root.glob(".report.*")):
+        yield f"left over, unless a report is being made: {folder}; delete it"
     for folder in finished:
         try:
             read_result(folder / "result.json")

@@ -241,7 +241,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     first = _of_first_setting(table, rows)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return plots.picture(table.plot, first)
+    return plots.picture(table.drawing, first)
 
 
 def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
@@ -306,8 +306,8 @@ def _draw_experiment(experiment: Experiment, cells: DataFrame, stem: Path) -> li
     rows = table.numbers(asked, cells, table.columns_asked(experiment.fields))
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
     drawn = _of_first_setting(table, rows)
-    if table.plot and len(drawn) > 1:  # one number is no figure
-        written += plots.publish(stem, table.plot, drawn, cells)
+    if table.drawing and len(drawn) > 1:  # one number is no figure
+        written += plots.publish(stem, table.drawing, drawn, cells)
     return written
 
 

@@ -114,7 +114,7 @@ def test_a_few_unfinished_cells_are_named(runs):
         run = Store(runs).run(dataclasses.replace(CELL, seed=seed))
         with run.claim():
             run.begin()
-        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
+        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 3}')  # what is left is to evaluate
     (count, *lines, _), problems = found(runs)
     assert count == f"cells: 0 finished, {LISTED + 2} unfinished" and problems == []
     assert len(lines) == LISTED
@@ -124,15 +124,12 @@ def test_a_few_unfinished_cells_are_named(runs):
 
 
 def test_what_killed_commands_left_is_named_and_counts_no_cells(runs):
-    kept = runs / ".plan-ab_9zzzz" / "cells" / "0123456789abcdef", runs / ".report.0a_b1c2d" / "report"
-    for folder in kept:
-        folder.mkdir(parents=True)
-    (kept[0] / "result.json").touch()
+    kept = runs / ".report.0a_b1c2d" / "runs" / "cells" / "0123456789abcdef"
+    kept.mkdir(parents=True)
+    (kept / "result.json").touch()
     (count, *lines), problems = found(runs)
     assert count == "cells: 0 finished, 0 unfinished" and problems == []
-    assert [line.partition(": ")[2] for line in lines] == [
-        f"{runs}/.plan-ab_9zzzz; delete it", f"{runs}/.report.0a_b1c2d; delete it"
-    ]
+    assert [line.partition(": ")[2] for line in lines] == [f"{runs}/.report.0a_b1c2d; delete it"]
 
 
 def test_cells_that_are_left_out_are_listed(monkeypatch):

@@ -29,7 +29,6 @@ from repro.image.recipe import ImageRecipe
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 
-VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.SGD
 MONITORED = 10  # times in a training that `knn1` is measured
 

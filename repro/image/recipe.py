@@ -6,6 +6,10 @@ from typing import Any
 from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
 from repro.recipe import Recipe, Values, of, setting
+from repro.table import Lazy, Study
+
+VERSION = 2  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 1  # raise when `repro.image.study.measure` measures more, or otherwise
 
 SEVERAL_KEYS = ("jcl", "vanilla")
 SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
@@ -273,3 +277,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
 }
+
+IMAGES = Study(
+    name="images",
+    recipe=ImageRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.image.study", "data_of"),
+    learners=Lazy("repro.image.study", "learners"),
+    measure=Lazy("repro.image.study", "measure"),
+    probe=Lazy("repro.image.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.image.study", "check"),
+    constants=Lazy("repro.image.study", "constants"),
+)

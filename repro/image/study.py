@@ -12,15 +12,14 @@ from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
-from repro.image.pretrain import OPTIMISER, VERSION, Pretrainer, check_shared
-from repro.image.recipe import JCL, PRESETS, SCE, VARIANTS, ImageRecipe, paper
+from repro.image.pretrain import OPTIMISER, Pretrainer, check_shared
+from repro.image.recipe import JCL, SCE, ImageRecipe, paper
 from repro.recipe import Rows
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint
 from repro.run.store import Cell, Store
-from repro.table import Study, optimiser
+from repro.table import optimiser
 
-EVALUATION = 1  # raise when `measure` measures more, or otherwise
 load_once = manifest.read_once(maxsize=2)(load)
 
 
@@ -148,19 +147,3 @@ def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))
-
-
-IMAGES = Study(
-    name="images",
-    recipe=ImageRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=data_of,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    check=check,
-    constants=constants,
-)

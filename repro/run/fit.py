@@ -5,7 +5,6 @@ exactly the steps it would have taken undisturbed. In a process group all proces
 and writes the folder.
 """
 
-import functools
 import hashlib
 import io
 import json
@@ -15,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +25,9 @@ from repro.run.code import Code
 from repro.run.device import first, from_first
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -44,6 +46,7 @@ def fit(
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
     code: Code | None = None,
+    tensorboard: Path | None = None,
 ) -> Generator[None, None, dict[str, float]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
@@ -62,6 +65,7 @@ def fit(
         probe_steps: 0, never.
         code: what trains, whose identity stands in checkpoints; a line says where one of a cell that is taken up is of
             other code.
+        tensorboard: the folder of event files, which get what is reported too; the package tensorboard is needed.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
@@ -79,10 +83,15 @@ def fit(
             _truncate(folder / name, done)
         if 0 < done < learner.total_steps:
             tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
+    board = _board(tensorboard, done) if tensorboard and first() else None
     interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
-    progress.reset(learner.total_steps)
+
+    def late() -> bool:  # by the clock of the first process
+        return time.monotonic() - saved_at >= checkpoint_seconds
+
+    progress.reset(learner.total_steps + 1)  # evaluation counts as a step
     progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
     try:
@@ -103,17 +112,20 @@ def fit(
             seconds += now - reported_at
             line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
             _append(folder / "progress.jsonl", line)
+            _draw(board, "loss", means, done)
             progress.set_postfix(means, refresh=False)
             progress.update(done - progress.n)
             if probe and probe_due and (measured := probe()):
                 _append(folder / "probes.jsonl", {"step": done, **measured})
-            late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
+                _draw(board, "measured", measured, done)
             if last or from_first(late):
                 _save(learner, folder, done, seconds, code)
                 saved_at = time.monotonic()
             reported_at = time.monotonic()
     finally:
         learner.release()  # its memory is for what measures, and for others
+        if board:
+            board.close()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)}
@@ -226,6 +238,19 @@ def _append(path: Path, line: dict[str, float]) -> None:
     if first():
         with naming(path), path.open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _board(folder: Path, done: int) -> "SummaryWriter":
+    """What writes event files; of a training that is taken up those after step `done` do not count."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=done + 1)
+
+
+def _draw(board: "SummaryWriter | None", group: str, values: dict[str, float], step: int) -> None:
+    if board:
+        for name, value in values.items():
+            board.add_scalar(f"{group}/{name}", value, step)
 
 
 def _truncate(path: Path, step: int) -> None:

@@ -214,14 +214,14 @@ def evaluation_of(result: dict[str, Any]) -> int:
 
 
 def trained(folder: Path) -> float:
-    """Part of the steps of a folder's cell that is done, from 0 to 1, by the last line of its log; 1 with a result."""
+    """Part of a folder's cell that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     if (folder / "result.json").exists():
         return 1.0
     try:
         with open(folder / "progress.jsonl", "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))
             last = parse_json(log.read().splitlines()[-1].decode())
-        return min(1.0, max(0.0, last["step"] / last["of"]))
+        return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
 

@@ -8,6 +8,10 @@ from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
 from repro.skeleton.terms import PRINTED, TERMS
+from repro.table import Lazy, Study
+
+VERSION = 3  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 2  # raise when `repro.skeleton.study.measure` measures more, or otherwise
 
 
 def subsets(terms: Iterable[str]) -> tuple[str, ...]:
@@ -234,3 +238,18 @@ def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+SKELETONS = Study(
+    name="skeletons",
+    recipe=SkeletonRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.skeleton.study", "data_of"),
+    learners=Lazy("repro.skeleton.study", "learners"),
+    measure=Lazy("repro.skeleton.study", "measure"),
+    probe=Lazy("repro.skeleton.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.skeleton.study", "check"),
+    constants=Lazy("repro.skeleton.study", "constants"),
+)

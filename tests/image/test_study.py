@@ -12,12 +12,12 @@ from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
-from repro import table
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
 from repro.image.model import load_view
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import smoke
+from repro.image.recipe import IMAGES, smoke
+from repro.run import training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
 from repro.run.fit import finish, load_checkpoint
@@ -150,14 +150,14 @@ def store(runs, monkeypatch, data):
 
 
 def small_cell(method="moco", **changes):
-    return study.IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+    return IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
 
 
 def trained(store, chosen):
     """The result of the cell, and its run."""
     run = store.run(chosen)
     with run.claim():
-        run.finish(finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU)))
+        run.finish(finish(training.train(run, tqdm(disable=True), study=IMAGES, device=CPU)))
     return run.result, run
 
 

@@ -11,11 +11,11 @@ from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import entry_name
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
+from repro.run.training import train
 from repro.skeleton.data import Sequences, SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer, augment
-from repro.skeleton.recipe import OBJECTIVES, SkeletonRecipe
-from repro.skeleton.study import SKELETONS, data_of, restored
-from repro.table import train
+from repro.skeleton.pretrain import Pretrainer, augment
+from repro.skeleton.recipe import OBJECTIVES, SKELETONS, VERSION, SkeletonRecipe
+from repro.skeleton.study import data_of, restored
 
 FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
 FIRST_LOOK = {"epochs": 3}  # of the quick recipe for bundled data: seconds instead of minutes
