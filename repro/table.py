@@ -34,6 +34,7 @@ from repro.run.code import Code
 from repro.run.engine import pool_of, run_cells
 from repro.run.export import committed_fields, everything, rows_of
 from repro.run.fit import fit
+from repro.run.group import check_alone
 from repro.run.learner import Learner
 from repro.run.plan import plan
 from repro.run.store import Cell, Run, Store, warn_once
@@ -76,6 +77,7 @@ class Study:
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
+        shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
 
@@ -90,6 +92,7 @@ class Study:
     version: int
     evaluation: int
     check: Callable[[Any, torch.device], None] = nothing
+    shared: bool = False
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
@@ -368,6 +371,8 @@ class Table:
         asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
                  for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
+        if not self.study.shared:
+            check_alone(self.study.name)
         for row in asked:
             self.study.check(row.recipe, where)
         cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)

@@ -1,7 +1,7 @@
 """SCE's tables: which recipes they compare, and the printed number of each."""
 
 from repro import image
-from repro.image.recipe import METHODS
+from repro.image.methods import METHODS
 from repro.image.study import IMAGES
 from repro.papers.sce import figures
 from repro.papers.sce.published import PRINTED_NAMES, printed_accuracy
@@ -21,7 +21,7 @@ TABLES = {
         study=IMAGES,
         rows=[{"method": ("random", "supervised", "moco", "ressl", "sce", "jcl")}],
         datasets=DATASETS,
-        methods=METHODS,
+        methods=tuple(METHODS),
         measures=MEASURES,
         plot=figures.IMAGE_METHODS,
     ),
