@@ -36,10 +36,8 @@ from repro.run.store import Cell, Store, warn_once
 if TYPE_CHECKING:
     import torch
 
-    from repro.run.learner import Learner
-
-if TYPE_CHECKING:
     from repro.report.plots import Drawn
+    from repro.run.learner import Learner
 
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
@@ -91,6 +89,7 @@ class Study:
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
+        shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
 
@@ -105,6 +104,7 @@ class Study:
     version: int
     evaluation: int
     check: "Callable[[Any, torch.device], None]" = nothing
+    shared: bool = False
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
@@ -356,6 +356,7 @@ class Table:
             earlier: fields to which the presets of that version gave another value, unless they are asked for.
         """
         from repro.run import device as devices
+        from repro.run.group import check_alone
 
         for name in fields:
             require_parameter(name, self.parameters)
@@ -366,6 +367,8 @@ class Table:
         asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
                  for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
+        if not self.study.shared:
+            check_alone(self.study.name)
         for row in asked:
             self.study.check(row.recipe, where)
         cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.contrast.momentum import GhostBatchNorm2d, dealt
 from repro.image import HEADS, TRUNKS
 from repro.image.augment import CentredView
 from repro.image.operations import Normalisation
@@ -44,13 +44,13 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
 def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
     """The two layers that follow the trunk in pre-training: (N, features) to (N, projection).
 
-    "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
-    over the whole batch even where the trunk has ghost groups.
+    "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation over the whole
+    batch even where the trunk has ghost groups.
 
-    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18.
+    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18, and its released code, whose head is not split.
     """
     if choose("head", name, HEADS) == "sce":
-        first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
+        first = [nn.Linear(features, features, bias=False), nn.BatchNorm1d(features)]
     else:
         first = [nn.Linear(features, features)]
     return nn.Sequential(*first, nn.ReLU(), nn.Linear(features, projection))
@@ -62,14 +62,17 @@ class ImageModel(nn.Module):
     Args:
         name, small: of `trunk`.
         head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
-        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
-            processes together. They belong to the training: in a file of weights batch normalisation is plain.
+        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains. They
+            belong to the training: in a file of weights batch normalisation is plain.
+        unit: whether `forward` gives embeddings of unit length, or as the head leaves them.
     """
 
-    def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:
+    def __init__(
+        self, name: str, small: bool, head: str, projection: int, groups: int = 1, unit: bool = True
+    ) -> None:
         super().__init__()
         self.architecture = {"name": name, "small": small, "head": head, "projection": projection}
-        self.groups = groups
+        self.groups, self.unit = groups, unit
         self.trunk = trunk(name, small, groups)
         self.head = projection_head(head, TRUNKS[name], projection)
 
@@ -84,16 +87,16 @@ class ImageModel(nn.Module):
         """
         if not self.trunk.training:
             return self.trunk(images)
-        groups = groups_here(self.groups, len(images))
-        return dealt(self.trunk(dealt(images, groups)), len(images) // groups)
+        return dealt(self.trunk(dealt(images, self.groups)), len(images) // self.groups)
 
     def embed(self, features: Tensor) -> Tensor:
         """Embeddings (N, d) of unit length in float32, from pooled features (N, C)."""
         return normalize(self.head(features).float(), dim=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (N, d) of unit length in float32, from images as in `features`."""
-        return self.embed(self.features(images))
+        """Embeddings (N, d) in float32, of unit length unless `unit` is False, from images as in `features`."""
+        features = self.features(images)
+        return self.embed(features) if self.unit else self.head(features).float()
 
 
 def described_view(view: CentredView) -> dict[str, Any]:

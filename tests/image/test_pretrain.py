@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from image_learners import CPU, DIGITS, TRAINED, by_name, in_float64, learner, tiny, trace
+from image_learners import CPU, DIGITS, TRAINED, by_name, in_float64, learner, modules_of, tiny, trace
 from made_up_images import made_up
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
-from slow_images import Slow, assert_same_training
+from slow_images import METHODS, Slow, assert_same_training
 from states import assert_equal_states, resumed_anywhere
 from torchvision.transforms.v2.functional import pil_to_tensor
 
@@ -46,7 +46,7 @@ def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, meth
 @pytest.mark.parametrize(
     ("method", "changes"),
     [
-        *((method, {}) for method in TRAINED),
+        *((method, {}) for method in METHODS),
         ("moco", {"groups": 2}),
         ("sce", {"groups": 4, "shuffle": False}),
         ("sce", {"groups": 4, "whole_query": True}),
@@ -99,7 +99,7 @@ def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
     monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
     monkeypatch.setattr(fast, "_augmented", lambda: [images for _ in fast.source.views])
     monkeypatch.setattr(fast, "_nearest_neighbour", lambda: 0.0)
-    for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
+    for module in modules_of(fast).values():
         module.to(meta)
     fast.optimiser = torch.optim.SGD([*fast.model.parameters(), *fast.classifier.parameters()], lr=0.1)
     for _ in range(fast.steps_per_epoch + 1):
@@ -133,12 +133,12 @@ def test_every_variant_changes_the_numbers(variant):
 
 def test_equal_seeds_start_from_equal_weights_whatever_the_method():
     before = torch.get_rng_state()
-    usual = copy.deepcopy(learner("random", seed=5).state_dict())
-    for method in TRAINED:
+    usual = copy.deepcopy(learner("moco", seed=5).state_dict())
+    for method in ("random", *TRAINED):
         state = learner(method, seed=5).state_dict()
-        for part in ("model", "classifier", "keys", "dictionary"):
+        for part in {"model", "classifier", "keys", "dictionary"} & state.keys():
             assert_equal_states(state[part], usual[part])
-    other = learner("random", seed=6).state_dict()
+    other = learner("moco", seed=6).state_dict()
     for part, name in (("model", "head.0.weight"), ("dictionary", "entries"), ("classifier", "weight")):
         assert not torch.equal(other[part][name], usual[part][name])
     assert torch.equal(torch.get_rng_state(), before)
@@ -175,20 +175,12 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
         learner(method, data=data, batch=26)
 
 
-@pytest.mark.parametrize(("batch", "groups", "processes"), [(8, 1, 3), (16, 1, 2), (16, 8, 16)])
-def test_a_batch_or_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, batch, groups, processes):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
-    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--groups 8"
-    with pytest.raises(ValueError, match=message):
-        learner(groups=groups, batch=batch)
-
-
-def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
-    message = "whole_query=True normalises .* which 2 processes do not: take one process, or --whole-query false"
-    with pytest.raises(ValueError, match=message):
-        learner("sce", groups=2, whole_query=True)
-    pretrain.check_shared(tiny("moco", groups=2, whole_query=True))  # which does not use it
+@pytest.mark.parametrize("method", ["random", "supervised"])
+def test_a_method_has_the_parts_it_needs_and_takes_over_states_that_had_all(method):
+    fast, older = learner(method), learner("moco").state_dict()
+    assert fast.parts == ("model", "classifier", "optimiser")
+    fast.load_weights(older)
+    assert_equal_states(fast.model.state_dict(), older["model"])
 
 
 # ---------------------------------------------------------------------------------------------- rates

@@ -232,3 +232,12 @@ def test_examples_show_an_image_of_every_class_and_two_views():
     torch.testing.assert_close(shown["image"], data.images[firsts] / 255)
     assert torch.equal(shown["strong view"], study.examples("digits")["strong view"])
     assert not torch.equal(shown["strong view"], shown["weak view"])
+
+
+def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
+    split = smoke("digits", "sce", groups=2, whole_query=True)
+    study.IMAGES.check(split, CPU)
+    monkeypatch.setattr(study.devices, "grouped", lambda: True)
+    with pytest.raises(ValueError, match=r"whole_query=True normalises .* do not: take one process, or --whole-query f"):
+        study.IMAGES.check(split, CPU)
+    study.IMAGES.check(smoke("digits", "moco", groups=2, whole_query=True), CPU)  # which does not use it
