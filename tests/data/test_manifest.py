@@ -134,11 +134,12 @@ def test_what_is_no_yaml_of_ours_is_named(project, tmp_path, text):
 
 def test_image_sets_are_those_that_say_so_bundled_ones_first(project, tmp_path):
     project(declared())
-    assert manifest.image_sets() == {}
+    assert manifest.sets_with("images") == {}
     for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "bundled", [])):
         values = of_images() | {"name": name, "access": access, "files": files}
         (tmp_path / "data_manifests" / f"{name}.yaml").write_text(yaml.safe_dump(values))
-    assert [(name, found.access) for name, found in manifest.image_sets().items()] == [("b", "bundled"), ("a", "form")]
+    found = manifest.sets_with("images")
+    assert [(name, entry.access) for name, entry in found.items()] == [("b", "bundled"), ("a", "form")]
 
 
 @pytest.mark.parametrize(("access", "step"), [

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from made_up_skeletons import CPU, FEATURES, TINY, learner, made_up, tiny
+from made_up_skeletons import CPU, FEATURES, learner, made_up, tiny
 from scipy import stats
 from sklearn.neighbors import KNeighborsClassifier
 from slow_skeletons import SlowStep, slow_decoding, slow_embedding, slow_readout, slow_view
@@ -20,7 +20,8 @@ from repro.run.recorded import Buffers
 from repro.skeleton.data import Sequences
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer, augment
-from repro.skeleton.recipe import SUBSETS, TERMS, VARIANTS
+from repro.skeleton.recipe import SUBSETS, VARIANTS
+from repro.skeleton.terms import PRINTED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALL = "AE+CE+AD+CD"
@@ -170,11 +171,11 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, mon
 
 
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
-             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"},
+             "mlp_head": {"AE", "CE"}, "bidirectional": {*PRINTED}, "ema_head_twice": {"CE"},
              "own_key_head": {"CE"}}
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("term", PRINTED)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
     data = made_up(frames=60, shortest=55)
@@ -269,7 +270,7 @@ def test_a_state_continues_to_the_last_bit(objectives, taken, tmp_path):
     assert_equal_states(undisturbed.state_dict(), resumed.state_dict())
 
 
-@pytest.mark.parametrize("objectives", TERMS)
+@pytest.mark.parametrize("objectives", PRINTED)
 def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objectives, tmp_path):
     data = made_up(24)
     order = torch.randperm(20, generator=learner(objectives, data=data).order_generator)
@@ -289,7 +290,7 @@ def test_no_two_streams_begin_with_equal_draws():
         assert not torch.equal(fast.dictionary.entries, unit_noise(11, 5, generator=generator(start)))
         assert not torch.equal(fast.sequence_dictionary.entries, sequence_noise(9, 8, 6, generator=generator(start)))
         torch.manual_seed(start)
-        model = SkeletonModel(FEATURES, TINY["units"], 1, TINY["projection"], "linear")
+        model = SkeletonModel(fast.recipe, FEATURES, ())
         assert not torch.equal(fast.model.head.weight, model.head.weight)
 
 

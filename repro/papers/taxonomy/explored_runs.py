@@ -13,7 +13,7 @@ from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.data import Sequences, SkeletonSet
 from repro.skeleton.pretrain import VERSION, Pretrainer, augment
-from repro.skeleton.recipe import OBJECTIVES, SkeletonRecipe
+from repro.skeleton.recipe import METHODS, SkeletonRecipe
 from repro.skeleton.study import SKELETONS, data_of, restored
 from repro.table import train
 
@@ -123,7 +123,8 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
         if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *OBJECTIVES]))
+    objectives = (cell["recipe"]["objectives"] for cell in usable)
+    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *METHODS, *sorted(objectives)]))
     return sorted(usable, key=lambda cell: (cell["preset"], order.index(cell["recipe"]["objectives"]), label(cell)))
 
 

@@ -7,7 +7,8 @@ from pandas import DataFrame
 
 from repro.papers.taxonomy import figures
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS, OBJECTIVES
+from repro.skeleton import DATASETS
+from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
 from repro.skeleton.terms import PRINTED, TERMS
 from repro.table import Table
@@ -56,8 +57,8 @@ TABLES = {
         place="supplement, Table 1",
         study=SKELETONS,
         rows=[{"objectives": METHODS}],
-        datasets=("synthetic", "ucla", "ntu"),
-        methods=OBJECTIVES,
+        datasets=tuple(DATASETS),
+        methods=None,
         columns=("objectives", *TERMS),
         printed=printed_accuracy,
         printed_by=("layers", "units"),
@@ -71,7 +72,7 @@ TABLES = {
         place="supplement, Table 2",
         study=SKELETONS,
         rows=[{"layers": (1, 2, 3, 4, 5), "objectives": ("random", "AE")}],
-        datasets=("synthetic", "ucla", "ntu"),
+        datasets=tuple(DATASETS),
         columns=("layers", "objectives"),
         printed=printed_by_depth,
         measures=(*MEASURES[:-1], "linear_best"),  # AE trains no decoder; the best of the probe is what is released
