@@ -310,7 +310,7 @@ class Table:
     def known_methods(self) -> list[str]:
         """Values of the naming field that may be asked for."""
         swept_by_rows = (_several(row[self.study.recipe.named_by]) for row in self._rows(self.datasets[0], "paper"))
-        return list(self.methods) or list(dict.fromkeys(itertools.chain(*swept_by_rows)))
+        return list(self.methods or dict.fromkeys(itertools.chain(*swept_by_rows)))
 
     @property
     def shown(self) -> list[str]:

@@ -10,12 +10,12 @@ import torch
 
 from repro import run_table
 from repro.skeleton import study
-from repro.skeleton.recipe import METHODS, TERMS
+from repro.skeleton.recipe import METHODS
 from repro.table import find
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "linear_unseen",
         "linear_standardised", "knn1", "embedding_spread", "readout_spread"]
-TAXONOMY = ["objectives", *TERMS, *TAIL]
+TAXONOMY = ["objectives", "AE", "CE", "AD", "CD", *TAIL]
 pytestmark = pytest.mark.usefixtures("runs")
 
 

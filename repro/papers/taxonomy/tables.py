@@ -10,7 +10,7 @@ from repro.report.printed import printed
 from repro.skeleton import DATASETS
 from repro.skeleton.recipe import METHODS
 from repro.skeleton.study import SKELETONS
-from repro.skeleton.terms import PRINTED, TERMS
+from repro.skeleton.terms import PRINTED
 from repro.table import Table
 
 MEASURES = (
@@ -25,9 +25,9 @@ PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers,
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each term: 1 where the objective has it, else 0."""
+    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in names) for names in terms] for term in TERMS})
+    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:
@@ -59,7 +59,7 @@ TABLES = {
         rows=[{"objectives": METHODS}],
         datasets=tuple(DATASETS),
         methods=None,
-        columns=("objectives", *TERMS),
+        columns=("objectives", *PRINTED),
         printed=printed_accuracy,
         printed_by=("layers", "units"),
         measures=MEASURES,
