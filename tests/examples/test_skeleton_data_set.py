@@ -72,7 +72,7 @@ def test_it_is_listed_and_has_the_recipe_of_nw_ucla_at_its_own_protocol(walked):
 
 
 def test_it_is_trained(walked):
-    title, header, row = next(text for words, text in walked[1].items() if words.startswith("run ")).splitlines()
+    title, _, row = next(text for words, text in walked[1].items() if words.startswith("run ")).splitlines()
     assert title == "utd_mhad, smoke recipe" and row.split()[0] == "AE+CE"
 
 

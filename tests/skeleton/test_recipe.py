@@ -1,15 +1,12 @@
 """Recipes: the papers' values, presets and variants, what is refused, and what a recipe does not use."""
 
 import dataclasses
-import functools
 import itertools
 
 import pytest
-import torch
-from made_up_skeletons import CPU, made_up, tiny
+from made_up_skeletons import tiny
 
-from repro.skeleton import study
-from repro.skeleton.recipe import METHODS, SUBSETS, TERMS, SkeletonRecipe, embeds, paper
+from repro.skeleton.recipe import METHODS, SUBSETS, SkeletonRecipe, paper
 from repro.skeleton.terms import PRINTED
 
 FIELDS = [field.name for field in dataclasses.fields(SkeletonRecipe)]
@@ -55,44 +52,6 @@ def test_impossible_values_are_refused(changes, message):
 
 
 # ---------------------------------------------------------------------------------------------- unused fields
-
-
-def another(recipe, name):
-    """A value that a recipe may have instead of its own in a field."""
-    value, allowed = getattr(recipe, name), SkeletonRecipe.__dataclass_fields__[name].metadata["allowed"]
-    if allowed:
-        return next(other for other in reversed(allowed) if other != value)
-    return not value if type(value) is bool else value + 1 if type(value) is int else value / 2
-
-
-@functools.cache
-def trained(recipe):
-    """All that two steps and the evaluation give, by name; without what passes through parts that are not trained."""
-    learner = next(study.learners(recipe, made_up(), 0, CPU))
-    outcome = {f"step {number}": learner.step() for number in range(min(2, learner.total_steps))}
-    outcome |= {name: torch.tensor(value) for name, value in study.measure(learner).items() if name != "select"}
-    through_head = embeds(recipe)
-    parts = {"encoder": True, "head": through_head, "decoder": recipe.trains_decoder}
-    if not through_head:
-        del outcome["embedding_spread"]  # of a head that nothing has trained
-    for part in (name for name, is_trained in parts.items() if is_trained):
-        outcome |= {f"{part}.{name}": value for name, value in getattr(learner.model, part).state_dict().items()}
-    return outcome
-
-
-@pytest.mark.parametrize("changes", [{}, {"select": "best_on_test"}, {"decoder_input": "embedding"},
-                                     {"ad_input": "augmented"}], ids=str)
-@pytest.mark.parametrize("objectives", ["random", *TERMS, "AE+CE+AD+CD"])
-def test_what_is_not_used_changes_no_bit(objectives, changes, one_thread):
-    recipe = tiny(objectives, probe_epochs=2, probe_batch=7, select_every=1, **changes)
-    expected = trained(recipe)
-    for name in FIELDS:
-        if recipe.uses(name):
-            continue
-        found = trained(recipe.replace(**{name: another(recipe, name)}))
-        assert found.keys() == expected.keys(), name
-        for part, value in found.items():
-            assert torch.equal(value, expected[part]), f"{name}: {part}"
 
 
 KEYS, DECODED = {"temperature", "momentum", "ema_head_twice", "key_head_copied"}, {
