@@ -132,6 +132,27 @@ def test_other_counts_than_declared_are_refused(distribution, counts, message):
         data.load("ucla", distribution(**counts))
 
 
+SOUND = np.ones((4, 3, 3))
+
+
+@pytest.mark.parametrize(("recordings", "reader", "message"), [
+    ([], "made_up", "the reader 'made_up' found no recording among 2 files of ucla"),
+    ([SOUND[:, :2]], "made_up", r"ucla: recording 0: its shape is \(4, 2, 3\); give \(frames, 3, 3\)"),
+    ([SOUND, SOUND[:0]], "made_up", r"ucla: recording 1: its shape is \(0, 3, 3\)"),
+    ([SOUND, SOUND * np.inf], "made_up", "ucla: recording 1: a coordinate is not finite"),
+    ([SOUND], "made-up", r"data_manifests/ucla\.yaml: reader='made-up' is not one of: .*; did you mean 'made_up'"),
+])
+def test_what_a_reader_may_not_give_is_named(recordings, reader, message, monkeypatch):
+    def made_up(members, declared):
+        yield from (readers.Recording(frames, 0) for frames in recordings)
+
+    monkeypatch.setitem(readers.READERS, "made_up", made_up)
+    declared = manifest.load_manifest("ucla")
+    body = dataclasses.replace(declared.skeletons, joints=3, bones=(), axes=(0, 1, 2, 0), reader=reader)
+    with pytest.raises(ValueError, match=message):
+        readers.read([("a", b""), ("b", b"")], dataclasses.replace(declared, skeletons=body))
+
+
 def test_sets_that_contradict_themselves_are_refused():
     made = made_up()
     with pytest.raises(ValueError, match="made-up: label 3 should be from 0 to 2"):

@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from repro.run.fit import finish, fit
 from repro.skeleton.pretrain import Pretrainer, augment
-from repro.skeleton.recipe import SUBSETS, VARIANTS
-from repro.skeleton.terms import PRINTED
+from repro.skeleton.recipe import SUBSETS, VARIANTS, SkeletonRecipe
+from repro.skeleton.terms import PRINTED, TERMS, Term
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALL = "AE+CE+AD+CD"
@@ -217,6 +217,31 @@ def test_dictionaries_hold_the_keys_of_the_step_and_move_only_where_used(objecti
             expected[4:8] = slow.keys[name]  # the first batch of four went to the first rows
         torch.testing.assert_close(dictionary.entries, expected, rtol=1e-4, atol=1e-5)
         assert int(dictionary.pointer) == (8 if fast.recipe.has(name) else 0)
+
+
+def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
+    """Of every input; its keys come from the momentum encoder and go to no dictionary."""
+    inputs, seen = ("augmented", "clean", "key"), []
+
+    def loss(batch, recipe):
+        seen.append(batch)
+        return sum((batch.readout[name].sum() + 2 * batch.projected[name].sum() for name in inputs), start=0.0)
+
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: {"readout": inputs, "projected": inputs}, loss))
+    fast = learner("XX", flip=0.0, shear=0.0, momentum=0.5)
+    assert [fast.recipe.uses(name) for name in ("momentum", "projection", "flip", "dictionary")] == [1, 1, 1, 0]
+    assert SkeletonRecipe.parse("objectives", "XX+CE,CD+XX") == ["CE+XX", "CD+XX"]
+    fast.step()  # from here on twin and model differ
+    models, dictionary = copy.deepcopy([fast.model, fast.keys.twin]), fast.dictionary.entries.clone()
+    fast.step()
+    batch = seen[-1]
+    for name, model in zip(inputs, (models[0], *models), strict=True):
+        for row, (sequence, length) in enumerate(zip(batch.clean, batch.lengths, strict=True)):
+            readout = slow_readout(model, sequence[:length])
+            torch.testing.assert_close(batch.readout[name][row], readout)
+            torch.testing.assert_close(batch.projected[name][row], model.head(readout))
+    assert batch.readout["clean"].requires_grad and not batch.projected["key"].requires_grad
+    assert batch.embedded == batch.decoded == {} and torch.equal(fast.dictionary.entries, dictionary)
 
 
 # ---------------------------------------------------------------------------------------------- order, seeds, states
