@@ -264,7 +264,8 @@ class Table:
             set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
-        methods: values of the naming field that may be asked for; by default those of the rows.
+        methods: values of the naming field that may be asked for; by default those of the rows; None: whatever the
+            recipe takes.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
@@ -282,7 +283,7 @@ class Table:
     study: Study
     rows: Sequence[Fields]
     datasets: Sequence[str]
-    methods: Sequence[str] = ()
+    methods: Sequence[str] | None = ()
     columns: Sequence[str] = ()
     printed: Callable[[Any], float] = lambda row: math.nan
     printed_by: Sequence[str] = ()
@@ -305,7 +306,7 @@ class Table:
     def known_methods(self) -> list[str]:
         """Values of the naming field that may be asked for."""
         swept_by_rows = (_several(row[self.study.recipe.named_by]) for row in self._rows(self.datasets[0], "paper"))
-        return list(self.methods) or list(dict.fromkeys(itertools.chain(*swept_by_rows)))
+        return list(self.methods or dict.fromkeys(itertools.chain(*swept_by_rows)))
 
     @property
     def shown(self) -> list[str]:
@@ -452,7 +453,8 @@ class Table:
         study, named = self.study, self.study.recipe.named_by
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            if method not in self.known_methods:  # named as it was asked for: "all" stands for several
+            if self.methods is not None and method not in self.known_methods:
+                # named as it was asked for: "all" stands for several
                 choose(named, method if method in swept(fields[named]) else fields[named], self.known_methods)
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]

@@ -1,5 +1,6 @@
 """Trained encoders in files: written from finished cells, and loaded with what makes their input and their recipe."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,7 +65,7 @@ def export(key: str, path: Path | None = None) -> Path:
         model, view = image_study.trained_model(state, recipe), images.described_view(augment.centred_view(recipe))
     else:
         model = skeleton_study.trained_model(state, recipe)
-        view = {"pipeline": skeletons.recorded_view(recipe).pipeline}
+        view = dataclasses.asdict(skeletons.recorded_view(recipe))
     weights.save(path, model, recipe.to_dict(), view)
     return path
 
@@ -87,7 +88,13 @@ def load(path: str | Path) -> Encoder:
         return Encoder(network, images.load_view(path), network.features, recipe)
     try:
         prepare = skeletons.RecordedView(**view)
+        trained = SkeletonRecipe.from_dict(recipe | {"dataset": "synthetic", "subset": False})  # its own may be unknown
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes a view that cannot be made ({error}); export it again") from error
-    model = weights.load(path, SkeletonModel)
+        raise ValueError(f"{path} describes a view or a recipe that cannot be made ({error}); export it "
+                         "again") from error
+
+    def described(features: int, bones: Sequence[Sequence[int]] = (), **_of_recipe: Any) -> SkeletonModel:
+        return SkeletonModel(trained, features, bones)  # earlier files repeat what the recipe says
+
+    model = weights.load(path, described, trained.layers)
     return Encoder(model, prepare, lambda batch: model.encoder(*batch), recipe)

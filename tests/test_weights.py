@@ -30,9 +30,7 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def recordings():
     """The bundled recordings as the sensor would have given them, those that are long enough."""
-    recorded = synthetic.generate()
-    parts = np.split(recorded["frames"], recorded["lengths"].cumsum()[:-1])
-    return [part for part in parts if len(part) > 10]
+    return [recording.frames for recording in synthetic.generate() if len(recording.frames) > 10]
 
 
 def changed(path, **texts):
@@ -59,7 +57,7 @@ def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recor
     assert torch.equal(torch.get_rng_state(), before)
     torch.testing.assert_close(encoder(recordings), readouts)
     assert encoder.recipe == cell.recipe.to_dict() and not encoder.model.training
-    whole = SkeletonModel(**encoder.model.architecture)
+    whole = SkeletonModel(cell.recipe, **encoder.model.architecture)
     whole.load_state_dict(encoder.model.state_dict())  # with head and decoder
 
 
@@ -99,14 +97,15 @@ def test_a_foreign_or_damaged_file_is_refused_by_name(root, tmp_path):
     path = tmp_path / "encoder.safetensors"
     with pytest.raises(FileNotFoundError, match=r"encoder\.safetensors is not a file; write one with `repro results"):
         repro.load(path)
-    architecture = {"features": 60, "units": 4, "layers": 1, "projection": 4, "head": "linear"}
+    recipe = cell.recipe.to_dict()
     for texts, message in (
-        ({"view": json.dumps({"pipeline": "defualt"})}, "describes a view that cannot be made .*is not one of"),
-        ({"view": json.dumps({"pipeline": "raw", "size": 8})}, "describes a view that cannot be made"),
+        ({"view": json.dumps({"pipeline": "defualt"})}, "describes a view or .* cannot be made .*is not one of"),
+        ({"view": json.dumps({"pipeline": "raw", "size": 8})}, "describes a view or a recipe that cannot be made"),
         ({"view": "[]"}, "does not say by which recipe"), ({"recipe": None}, "lacks recipe in its metadata"),
-        ({"architecture": json.dumps(architecture | {"layers": 30_000})}, "layers=30000 have [0-9]+ weights"),
+        ({"recipe": json.dumps(recipe | {"layers": 30_000})}, "layers=30000 have [0-9]+ weights"),
         ({"architecture": "[]"}, "does not hold the model"),
-        ({"architecture": json.dumps(architecture)}, "does not hold the model it describes (?s:.*)export it again"),
+        ({"recipe": json.dumps(recipe | {"units": 4})}, "does not hold the model it describes (?s:.*)export it again"),
+        ({"recipe": json.dumps(recipe | {"unit": 4})}, "a recipe that cannot be made .*'unit' is not a field"),
     ):
         changed(export(cell.key, path), **texts)
         with pytest.raises(ValueError, match=rf"encoder\.safetensors .*{message}"):

@@ -36,8 +36,13 @@ def save(path: Path, model: nn.Module, recipe: Mapping[str, Any], view: Mapping[
     write_atomically(Path(path), lambda temporary: temporary.write_bytes(safetensors.save(weights, texts)))
 
 
-def load(path: Path, kind: Callable[..., Model]) -> Model:
-    """The model of a file written by `save`, made by its class, on the CPU in evaluation mode.
+def load(path: Path, kind: Callable[..., Model], layers: int = 1) -> Model:
+    """The model of a file written by `save`, on the CPU in evaluation mode.
+
+    Args:
+        path: of the file.
+        kind: makes the model of its "architecture".
+        layers: that it should have, each with weights of its own.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -46,8 +51,8 @@ def load(path: Path, kind: Callable[..., Model]) -> Model:
     with _opened(path, "architecture") as (architecture, file):
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, the file is no mapping
     try:
-        if architecture.get("layers", 1) > len(weights):  # each has some of its own; to build thousands takes minutes
-            raise ValueError(f"layers={architecture['layers']} have {len(weights)} weights")
+        if layers > len(weights):  # to build thousands takes minutes
+            raise ValueError(f"layers={layers} have {len(weights)} weights")
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
             model = kind(**architecture)
         model.load_state_dict(weights, assign=True)

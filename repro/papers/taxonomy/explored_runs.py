@@ -14,7 +14,7 @@ from repro.run.store import Cell, Store
 from repro.run.training import train
 from repro.skeleton.data import Sequences, SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, augment
-from repro.skeleton.recipe import OBJECTIVES, SKELETONS, VERSION, SkeletonRecipe
+from repro.skeleton.recipe import METHODS, SKELETONS, VERSION, SkeletonRecipe
 from repro.skeleton.study import data_of, restored
 
 FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
@@ -123,7 +123,8 @@ def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
         if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *OBJECTIVES]))
+    objectives = (cell["recipe"]["objectives"] for cell in usable)
+    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *METHODS, *sorted(objectives)]))
     return sorted(usable, key=lambda cell: (cell["preset"], order.index(cell["recipe"]["objectives"]), label(cell)))
 
 
