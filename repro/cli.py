@@ -291,6 +291,7 @@ def results_export() -> None:
 def results_weights(
     key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
     output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
+    half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
     """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
 
@@ -298,9 +299,9 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.weights import export
+    from repro.encoders import export
 
-    print(export(key, output or Path(f"{key}.safetensors")))
+    print(export(key, output or Path(f"{key}.safetensors"), half=half))
 
 
 @app.command()
