@@ -5,15 +5,14 @@ import functools
 import heapq
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
 
 import torch
 from pandas import DataFrame
 from tqdm.auto import tqdm
 
+from repro.data.disk import scratch
 from repro.run import device as devices
 from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.learner import Learner
@@ -65,12 +64,11 @@ def _measured(
 ) -> dict[str, dict[str, float]]:
     """What `calibrate` finds of cells of different recipes, by the canonical form of these."""
     tqdm.write(f"measuring a few steps of {len(cells)} recipes", file=sys.stderr)
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
-        scratch = Store(Path(folder))
+    with scratch(store.root / ".plan") as folder:  # workers elsewhere see it too
+        measured = Store(folder)
         measure = functools.partial(calibrate, learners=learners, device=device)
-        run_cells(cells, measure, scratch, pool=dataclasses.replace(pool, lanes=1), announced=False)
-        return {cell.recipe.canonical(): scratch.run(cell).read()["cost"] for cell in cells}
+        run_cells(cells, measure, measured, pool=dataclasses.replace(pool, lanes=1), announced=False)
+        return {cell.recipe.canonical(): measured.run(cell).read()["cost"] for cell in cells}
 
 
 def calibrate(

@@ -112,7 +112,7 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
 
     before = sorted(store.root.rglob("*"))
     text = plan(cells, learners, store, CPU, Here())
-    assert calls == [(30, 1), (20, 1)] and sorted(store.root.rglob("*")) == before
+    assert calls == [(30, 1), (20, 1)] and sorted(store.root.rglob("*")) == [store.root / ".plan.lock", *before]
     header, *rows, total, left_out = text.splitlines()
     assert header.split() == ["cell", "cells", "steps", "minutes_per_cell", "minutes_left", "memory_mb"]
     assert [row.split()[:4] for row in rows] == [["CE,", "steps=30", "2", "30"], ["CE,", "steps=20", "1", "20"]]
@@ -171,7 +171,7 @@ def test_the_largest_memory_counts_for_every_process(store, monkeypatch):
     monkeypatch.setattr("repro.run.plan.calibrate", calibrated)
     text = plan([cell(0, steps=steps) for steps in (10, 20)], None, store, CPU, Two())
     assert "; left are 120 s of training; with 2 processes about 60 s, 220 MB.\n" in text.replace("2 min", "120 s")
-    assert list(store.root.iterdir()) == []
+    assert [path.name for path in store.root.iterdir()] == [".plan.lock"]
 
 
 def test_a_process_group_makes_no_plan(store, monkeypatch):
