@@ -11,7 +11,6 @@ import math
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
-from repro.data.disk import naming
+from repro.data.disk import naming, scratch
 from repro.experiments import experiments, results
 from repro.table import by_study, find
 
@@ -103,9 +102,7 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
     empty = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not empty and not (first.is_file() and GENERATOR in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with naming(output), tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
-        folder = Path(temporary)
+    with naming(output), scratch(output.with_name(f".{output.name}")) as folder:
         source = folder / "source"
         gather(root, source)
         failed = execute(root / "notebooks", source / "notebooks")

@@ -17,7 +17,6 @@ import functools
 import itertools
 import json
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
+from repro.data.disk import scratch
 from repro.recipe import choose
 from repro.report import plots
 from repro.report.plots import Picture
@@ -269,10 +269,9 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     chosen = [choose("name", name, [*saved, *pictures]) for name in names] or [*saved, *pictures]
     written: list[Path] = []
     failed: dict[str, Exception] = {}
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".figures.", dir=folder) as temporary:
+    with scratch(folder / ".figures") as beside:
         for name in chosen:
-            stem = Path(temporary) / name
+            stem = beside / name
             try:
                 if name in saved:
                     written += _draw_experiment(saved[name], cells, stem)

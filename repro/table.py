@@ -83,8 +83,9 @@ class Study:
         load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
-        measure: finite numbers, texts and frames that a trained learner gives. Of numbers that several learners give,
-            the mean counts, of texts and frames the last. A frame is stored in the cell's folder, see `run.frames`.
+        measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
+            learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
+            `run.frames`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
