@@ -169,15 +169,10 @@ def called(dataset: str) -> str:
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """What all rows depart in, then what departs in some row besides, without names of fields."""
+    """What rows that were trained depart in, each once, without names of fields."""
     known = table[table["ours"].notna()] if "ours" in table else table
-    rows = [row if isinstance(row, dict) else {} for row in known.get("departures", ())]
-    first = rows[0] if rows else {}
-    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
-    further = set()
-    for row in rows:
-        further.add(spoken({name: value for name, value in row.items() if name not in shared}))
-    return [*filter(None, [spoken(shared)]), *sorted(further - {""})]
+    rows = [row for row in known.get("departures", ()) if isinstance(row, dict)]
+    return list(dict.fromkeys(spoken({name: value}) for row in rows for name, value in row.items()))
 
 
 def spoken(departures: Mapping[str, Any]) -> str:
@@ -295,15 +290,12 @@ def legend_of(stack: Iterable[Axes]) -> list[Any]:
     return list(keys.values()) if len(keys) > 1 else []
 
 
-def legend_below(figure: Figure, handles: list, columns: int = 2) -> None:
-    """Below everything, where it hides nothing; in one column where two are wider than the figure."""
-    if not handles:
-        return
-    half = math.ceil(len(handles) / columns)
-    widths = [max(len(handle.get_label()) for handle in handles[start:start + half])
-              for start in range(0, len(handles), half)]
-    fits = columns != 2 or sum(widths) <= WIDEST - 16
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)) if fits else 1)
+def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
+    """Below everything, where it hides nothing, in as many columns as the figure's width has room for."""
+    if handles:
+        longest = max(len(handle.get_label()) for handle in handles)
+        columns = max(1, round(figure.get_figwidth() / COLUMN * WIDEST) // (longest + 8))  # of a key and its space
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
 def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:

@@ -49,7 +49,7 @@ POSITIVE_KEYS = Plot(
     looks={"JCL": Look("JCL", style.BLUE, "o"), MOCO: Look(MOCO, style.VERMILLION, "")},
 )
 MODELS = {"JCL": Look("JCL", style.BLUE, "-"), "MoCo v2": Look("MoCo v2", style.VERMILLION, "--")}  # and its line
-ERRORS = "mean and its standard error over draws"
+ERRORS = f"mean {style.PLUS_MINUS} standard error of draws"
 INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
 
 

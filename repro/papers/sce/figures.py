@@ -163,5 +163,5 @@ def _heat_map(axes: Axes, rows: DataFrame, scale: Series, key_temperatures: np.n
     axes.set(xlabel="", ylabel="")
     for row, (temperature, accuracies) in enumerate(values.iterrows()):
         if accuracies.count() > 1 and temperature in best:
-            place = int(np.flatnonzero(accuracies == best[temperature])[:1].sum())
-            axes.add_patch(Rectangle((place, row), 1, 1, fill=False, clip_on=False, **BEST))
+            for place in np.flatnonzero(accuracies == best[temperature])[:1]:  # none if it is not drawn
+                axes.add_patch(Rectangle((place, row), 1, 1, fill=False, clip_on=False, **BEST))

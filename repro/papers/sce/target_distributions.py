@@ -93,7 +93,7 @@ def target_distributions(table: DataFrame, values: dict[str, float], weight: flo
     axes.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)", xticks=places,
              xticklabels=[f"{table['similarity'][place]:.2f}" for place in places])
     kinds = [Patch(color=COLOURS[kind], label=f"target, {kind}") for kind in COLOURS]
-    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)], 4)
+    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)])
     return figure
 
 

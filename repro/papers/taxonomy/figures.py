@@ -83,10 +83,10 @@ def _best(table: DataFrame, published: Series) -> str:
     best = trained.loc[trained["ours"].idxmax()]
     beyond = ""
     if published.notna().any():
-        beyond = f", printed {table.loc[published.idxmax(), 'objectives']}"
+        beyond = f"; in print {table.loc[published.idxmax(), 'objectives']}"
     baseline = table.loc[table["objectives"] == "random", "ours"]
     above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    return f"Highest is {best['objectives']}{above}{beyond}"
+    return f"Highest here is {best['objectives']}{above}{beyond}"
 
 
 def _membership(axes: Axes, objectives: Series) -> None:

@@ -1,7 +1,6 @@
 """The taxonomy's pictures of several experiments, of frames along training, and of linear models."""
 
 import math
-import textwrap
 from decimal import Decimal
 
 import numpy as np
@@ -32,6 +31,7 @@ DEPARTING = (  # experiments that leave the recipe on NW-UCLA
     "frozen_noise_ucla", "selected_on_test_ucla", "float32_ucla", "higher_rate_ucla", "bidirectional_ucla",
     "denoising_ucla", *OF_NOVEMBER, "three_layers_rates_ucla",
 )
+ROW_SETS = {"unmixed+best": "nine objectives", "all": "all fifteen"}
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
     "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
@@ -175,7 +175,7 @@ def specifications(curve: DataFrame) -> Figure:
     keys += [Line2D([], [], color=style.INK, marker="o", label=label, markerfacecolor=face, **small)
              for label, face in (("p < 0.05", style.INK), ("p \u2265 0.05", "white"))]
     keys.append(Line2D([], [], color=style.PALE, linewidth=3, label="9 rows, UCLA"))
-    style.legend_below(figure, keys, 4)
+    style.legend_below(figure, keys)
     strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
     finding = f"AD is significant in {strong.get('AD', 0)} of {len(places)} models, CD in {strong.get('CD', 0)}"
     style.entitle(figure, finding, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
@@ -187,21 +187,18 @@ def intervals(rows: DataFrame) -> DataFrame:
 
     A panel is a row set. On bundled data the printed effects, which belong to other data, have panels of their own.
     """
-    told = rows["source"].str.capitalize() + ": " + rows["statement"]
-    apart = manifest.bundled(style.only(rows, "dataset"))
-    groups = [rows["rows"], rows["source"]] if apart else [rows["rows"]]
-    panels = told.groupby(groups).transform(
-        lambda texts: "\n".join(textwrap.fill(text, 60) for text in dict.fromkeys(texts)))
+    panels = rows["rows"].map(ROW_SETS)
+    if manifest.bundled(style.only(rows, "dataset")):
+        panels += ", " + rows["source"]
     return rows.assign(panel=panels, std=(rows["high"] - rows["low"]) / 2, n_seeds=1, zero=0.0, errors="95 % intervals")
 
 
 def _told_from_zero(plot: Plot, data: DataFrame) -> str:
-    """Which of our terms have an interval without zero, of the nine objectives and of all."""
+    """Which of our terms have an interval without zero, in each panel."""
     told = []
-    panels = data[data[LINE] == "ours"].groupby("panel", sort=False)
-    for (_, rows), what in zip(panels, ("of nine objectives", "of all fifteen"), strict=False):
+    for panel, rows in data[data[LINE] == "ours"].groupby("panel", sort=False):
         apart = rows.loc[rows["value"].abs() > rows["std"], "x"]
-        told.append(f"{', '.join(apart) or 'no term'} {what}")
+        told.append(f"{', '.join(apart) or 'no term'} of {panel.removesuffix(', ours')}")
     return f"Told from zero in our results: {'; '.join(told)}"
 
 
@@ -210,7 +207,7 @@ EFFECTS = Plot(
     "our results and in the printed ones. A panel for each row set; on bundled data the printed effects, which belong "
     "to other data, have panels of their own.",
     x="term", y="estimate", hue="source", panel="panel", names={term: term for term in glm.TERMS}, prepare=intervals,
-    reference="zero", ylabel="added to the accuracy (percentage points)", down=True, height=0.24,
+    reference="zero", ylabel="added to the accuracy\n(points)", joined=False, columns=2, height=1.5,
     finding=_told_from_zero, looks={"ours": style.OURS, "printed": style.PRINTED},
 )
 

@@ -102,8 +102,6 @@ def test_effects_are_intervals_and_those_of_bundled_data_stand_apart(dataset, pr
     np.testing.assert_allclose(data["value"] + data["std"], table["high"])
     np.testing.assert_allclose(data["value"] - data["std"], table["low"])
     assert data["panel"].nunique() == panels == len(pictures.EFFECTS.draw(table).axes)
-    together = {("Ours" in panel and "Printed" in panel) for panel in data["panel"]}
-    assert together == {dataset == "ucla"}
 
 
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
