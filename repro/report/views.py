@@ -210,7 +210,7 @@ def embedding_planes(
                 for look, name in zip(looks, names, strict=True)]
         keys.append(Line2D([], [], color=INK, marker="*", markersize=8, linestyle="none", label="chosen sequence"))
         keys.append(Line2D([], [], color=INK, marker="o", fillstyle="none", linestyle="none", label="neighbour"))
-        legend_below(figure, keys, 4)
+        legend_below(figure, keys)
     return figure
 
 

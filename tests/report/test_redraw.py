@@ -61,8 +61,7 @@ def test_a_figure_says_what_it_shows_and_names_its_cells(tmp_path):
     caption, source = told(tmp_path / "short")
     assert sorted(source.pop("cells")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}
-    spread = "± and bars with ends: one standard deviation over seeds."
-    assert caption == (f"{plots.caption_of(figures.taxonomy)} {spread} Data set: ucla. Preset: paper. Seeds: 0, 2. "
+    assert caption == (f"{plots.caption_of(figures.taxonomy)} Data set: ucla. Preset: paper. Seeds: 0, 2. "
                        "Drawn from 4 cells, whose keys are in the source of this file.")
 
 

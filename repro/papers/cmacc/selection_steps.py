@@ -94,5 +94,5 @@ def selection_steps(pool: Pool, steps: Mapping[str, Step]) -> Figure:
     figure.colorbar(colours, ax=list(panels), label="chance to be drawn next (%)", shrink=0.8)
     latest = Line2D([], [], **DRAWN, markersize=7, markeredgecolor=INK, label="drawn last")
     query = Line2D([], [], color=INK, marker="x", linestyle="none", label="query of the batch")
-    legend_below(figure, [Line2D([], [], **DRAWN, label="drawn"), latest, query], 3)
+    legend_below(figure, [Line2D([], [], **DRAWN, label="drawn"), latest, query])
     return figure

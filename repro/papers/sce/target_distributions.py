@@ -79,10 +79,12 @@ def target_distributions(table: DataFrame, values: dict[str, float], weight: flo
     """
     title = (f"SCE {values['SCE']:.2f} = {weight:.2f} x InfoNCE {values['InfoNCE']:.2f} "
              f"+ {1 - weight:.2f} x (ReSSL {values['ReSSL']:.2f} + Ceil {values['Ceil']:.2f}) nats")
-    figure, stack = panels(title, 3.6, 2, grid="y", sharex=True)
+    figure, stack = panels(3.6, 2, sharex=True)
     figure.set_figwidth(2 * COLUMN)
+    figure.suptitle(title)
     for axes, name in zip(stack, ("SCE", "ReSSL"), strict=True):
         target, predicted = table[f"{name.lower()}_target"], table[f"{name.lower()}_prediction"]
+        axes.grid(axis="y")
         axes.bar(table.index, target, width=0.8, color=table["kind"].map(COLOURS))
         axes.plot(table.index, predicted, **DOT)
         axes.set_title(f"{name}: the target is spread over {perplexity(target):.1f} keys (perplexity)", loc="left")
@@ -91,7 +93,7 @@ def target_distributions(table: DataFrame, values: dict[str, float], weight: flo
     axes.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)", xticks=places,
              xticklabels=[f"{table['similarity'][place]:.2f}" for place in places])
     kinds = [Patch(color=COLOURS[kind], label=f"target, {kind}") for kind in COLOURS]
-    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)], 4)
+    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)])
     return figure
 
 
