@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 from drawn import lines
-from made_up_cells import placed, skeleton
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
@@ -112,14 +111,11 @@ def test_the_curve_marks_the_printed_statistic_and_its_model_and_fills_what_is_s
     assert (np.diff(ad[ad[:, 0].argsort(), 1]) >= 0).all()
 
 
-def cells(dataset="ucla", preset="paper", count=1):
-    return [skeleton(name, 50.0 + 7 * place % 31 + seed, dataset=dataset, preset=preset, seed=seed)
-            for seed in range(count) for place, name in enumerate(["random", *glm.OBJECTIVES])]
-
-
 @pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
 def test_effects_of_bundled_data_stand_apart(dataset, preset, panels):
-    table = glm.forest(glm.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
+    rows = [glm.SUBSETS.assign(objectives=glm.OBJECTIVES, linear=[50.0 + 7 * place % 31 + seed for place in range(15)])
+            for seed in range(2)]
+    table = glm.forest(pd.concat(rows).assign(dataset=dataset, preset=preset))
     figure = pictures.effects(table)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert len(titles) == panels and any("not comparable" in text.get_text() for text in figure.texts) == (
