@@ -31,6 +31,7 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run.code import Code
+from repro.run.display import in_one_display
 from repro.run.export import committed_fields, everything, rows_of
 from repro.run.store import Cell, Store, warn_once
 
@@ -653,8 +654,9 @@ def run_table(
     pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
     if train == "missing":
-        _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
-        table.after(cells, device)
+        with in_one_display():
+            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
     if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
         tqdm.write(other, file=sys.stderr)
