@@ -18,7 +18,7 @@ from typer import Argument, Option
 
 from repro import papers
 from repro.data import manifest, present
-from repro.data.disk import acquire, write_atomically
+from repro.data.disk import acquire, remove_half_written, write_atomically
 from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
 
@@ -269,7 +269,8 @@ def results_list(
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the frames of pictures.
 
-    Of one cell the newest counts: what you trained again takes the place of what was there.
+    Of one cell yours counts: what you trained again takes the place of what was there, unless that is of a newer
+    evaluation.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
 
     Example: repro results export
@@ -279,6 +280,7 @@ def results_export() -> None:
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
+        remove_half_written(path.parent)
         before, finished = read_cells(path), finished_cells(store)
         cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
         left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
@@ -293,6 +295,7 @@ def results_export() -> None:
 def results_weights(
     key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
     output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
+    half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
     """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
 
@@ -300,9 +303,9 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.weights import export
+    from repro.encoders import export
 
-    print(export(key, output or Path(f"{key}.safetensors")))
+    print(export(key, output or Path(f"{key}.safetensors"), half=half))
 
 
 @app.command()
@@ -313,7 +316,7 @@ def figures(
 ) -> None:
     """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
 
-    Trains nothing. Your cells stand among those that came with the project, the newest of one cell. A figure that
+    Trains nothing. Your cells stand among those that came with the project, of one cell yours. A figure that
     cannot be drawn is named at the end and leaves the others alone; then it ends with status 1.
 
     Example: repro figures taxonomy_ucla --output drawn

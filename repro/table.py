@@ -21,6 +21,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -30,16 +31,15 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run.code import Code
+from repro.run.display import in_one_display
 from repro.run.export import committed_fields, everything, rows_of
 from repro.run.store import Cell, Store, warn_once
 
 if TYPE_CHECKING:
     import torch
 
-    from repro.run.learner import Learner
-
-if TYPE_CHECKING:
     from repro.report.plots import Drawn
+    from repro.run.learner import Learner
 
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
@@ -85,12 +85,14 @@ class Study:
         load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
-        measure: finite numbers, texts and frames that a trained learner gives. Of numbers that several learners give,
-            the mean counts, of texts and frames the last. A frame is stored in the cell's folder, see `run.frames`.
+        measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
+            learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
+            `run.frames`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
+        shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
 
@@ -105,6 +107,7 @@ class Study:
     version: int
     evaluation: int
     check: "Callable[[Any, torch.device], None]" = nothing
+    shared: bool = False
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
@@ -264,7 +267,8 @@ class Table:
             set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
-        methods: values of the naming field that may be asked for; by default those of the rows.
+        methods: values of the naming field that may be asked for; by default those of the rows; None: whatever the
+            recipe takes.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
@@ -282,7 +286,7 @@ class Table:
     study: Study
     rows: Sequence[Fields]
     datasets: Sequence[str]
-    methods: Sequence[str] = ()
+    methods: Sequence[str] | None = ()
     columns: Sequence[str] = ()
     printed: Callable[[Any], float] = lambda row: math.nan
     printed_by: Sequence[str] = ()
@@ -305,7 +309,7 @@ class Table:
     def known_methods(self) -> list[str]:
         """Values of the naming field that may be asked for."""
         swept_by_rows = (_several(row[self.study.recipe.named_by]) for row in self._rows(self.datasets[0], "paper"))
-        return list(self.methods) or list(dict.fromkeys(itertools.chain(*swept_by_rows)))
+        return list(self.methods or dict.fromkeys(itertools.chain(*swept_by_rows)))
 
     @property
     def shown(self) -> list[str]:
@@ -356,6 +360,7 @@ class Table:
             earlier: fields to which the presets of that version gave another value, unless they are asked for.
         """
         from repro.run import device as devices
+        from repro.run.group import check_alone
 
         for name in fields:
             require_parameter(name, self.parameters)
@@ -366,6 +371,8 @@ class Table:
         asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
                  for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
+        if not self.study.shared:
+            check_alone(self.study.name)
         for row in asked:
             self.study.check(row.recipe, where)
         cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)
@@ -449,7 +456,8 @@ class Table:
         study, named = self.study, self.study.recipe.named_by
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            if method not in self.known_methods:  # named as it was asked for: "all" stands for several
+            if self.methods is not None and method not in self.known_methods:
+                # named as it was asked for: "all" stands for several
                 choose(named, method if method in swept(fields[named]) else fields[named], self.known_methods)
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
@@ -546,10 +554,10 @@ class Table:
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row)
-                              for row in first.itertuples()]
+        named = [SimpleNamespace(**row) for row in first.to_dict("records")]
+        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row) for row in named]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
-                      for row in first.itertuples()]
+                      for row in named]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
@@ -646,8 +654,9 @@ def run_table(
     pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
     if train == "missing":
-        _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
-        table.after(cells, device)
+        with in_one_display():
+            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
     if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
         tqdm.write(other, file=sys.stderr)

@@ -18,8 +18,8 @@ from pathlib import Path
 import yaml
 
 ACCEPTED = Path(__file__).parent / "accepted.yaml"
-FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.skeleton", "repro.image",
-            "repro.audiovisual")  # what a step runs through, besides a paper's own modules
+FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.run.group", "repro.skeleton",
+            "repro.image", "repro.audiovisual")  # what a step runs through, besides a paper's own modules
 
 
 @dataclasses.dataclass(frozen=True)

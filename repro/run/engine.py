@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from typing import Any
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm  # not a widget: an executed notebook keeps text alone
 
 from repro.data.disk import REMEDIES, naming
 from repro.data.parallel import Workers

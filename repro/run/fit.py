@@ -150,7 +150,7 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
         archive.write(hashlib.sha256(archive.getbuffer()).digest())
         temporary.write_bytes(archive.getbuffer())
         archive.close()  # states are large, and it is read back next
-        _read_checkpoint(temporary)
+        read_checkpoint(temporary)
         if path.exists():
             os.replace(path, folder / "checkpoint.previous.pt")
 
@@ -164,25 +164,36 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         if not path.exists():
             continue
         try:
-            return _read_checkpoint(path)
-        except (OSError, MemoryError):  # says nothing about the file
-            raise
-        except Exception as error:  # torch raises many kinds for a file it cannot read
+            return read_checkpoint(path)
+        except ValueError as error:
             os.replace(path, folder / "checkpoint.damaged.pt")
             tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state", file=sys.stderr)
     return None
 
 
-def _read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state in a checkpoint; ValueError if it is damaged, or of impossible progress."""
     with path.open("rb") as file:
         archive, digest = file.read(path.stat().st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:
         raise ValueError("checksum does not match")
-    state = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    except (OSError, MemoryError):  # says nothing about the file
+        raise
+    except Exception as error:  # torch raises many kinds for a file it cannot read
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     check_parts(state, {"step": int, "seconds": (int, float), "learner": dict})
     if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
         raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
     return state
+
+
+def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
+    """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
+    if state["step"] > steps:
+        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
+                         "move that folder away, and the cell starts anew")
 
 
 def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
@@ -197,9 +208,7 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    if state["step"] > learner.total_steps:
-        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has "
-                         f"{learner.total_steps:,}; move that folder away, and the cell starts anew")
+    check_step(folder, state, learner.total_steps)
     try:
         if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
             learner.load_weights(state["learner"])

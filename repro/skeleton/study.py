@@ -11,7 +11,7 @@ from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, spread, standardised
 from repro.run.finished import checkpoint
 from repro.run.store import Store
-from repro.skeleton.data import SkeletonSet, load
+from repro.skeleton.data import SkeletonSet, bones_of, load
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import OPTIMISER, Pretrainer, split
 from repro.skeleton.recipe import VERSION, SkeletonRecipe
@@ -67,8 +67,8 @@ def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonM
     if "model" not in state:
         raise ValueError("its checkpoint has an earlier form; delete its folder and run the table again")
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
-    shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
-    model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+    features = len(weights["decoder.output.bias"])
+    model = SkeletonModel(recipe, features, bones_of(recipe.dataset, features))
     model.load_state_dict(weights)
     return model.eval()
 

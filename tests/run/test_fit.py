@@ -45,7 +45,7 @@ def test_progress_has_the_mean_of_every_term_once_an_epoch_or_after_fewer_steps(
         taken = range(before + 1, line["step"] + 1)
         assert list(line) == ["step", "loss", "size", "seconds"]
         for column, name in enumerate(learner.terms):
-            mean = sum(learner.history[step][column] for step in taken) / len(taken)
+            mean = sum(float(learner.history[step][column]) for step in taken) / len(taken)
             assert line[name] == pytest.approx(mean, rel=1e-14)
 
 

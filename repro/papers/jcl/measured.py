@@ -106,7 +106,8 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 
 def _sampled(cell: Cell, device: torch.device) -> DataFrame:
-    query, keys, negatives = (tensor.cpu() for tensor in resumed(cell, device).positives())
+    batch = resumed(cell, device).positives()
+    query, keys, negatives = (tensor.cpu() for tensor in (batch.query, batch.keys, batch.negatives))
     setting = {"temperature": cell.recipe.temperature, "strength": cell.recipe.strength}
     generator = torch.Generator().manual_seed(cell.seed)
     table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)

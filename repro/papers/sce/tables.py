@@ -1,7 +1,8 @@
 """SCE's tables: which recipes they compare, and the printed number of each."""
 
 from repro import image
-from repro.image.recipe import IMAGES, METHODS
+from repro.image.methods import METHODS
+from repro.image.recipe import IMAGES
 from repro.papers.sce.published import PRINTED_NAMES, printed_accuracy
 from repro.table import Lazy, Table, by_preset
 
@@ -19,7 +20,7 @@ TABLES = {
         study=IMAGES,
         rows=[{"method": ("random", "supervised", "moco", "ressl", "sce", "jcl")}],
         datasets=DATASETS,
-        methods=METHODS,
+        methods=tuple(METHODS),
         measures=MEASURES,
         plot=Lazy("repro.papers.sce.figures", "IMAGE_METHODS"),
     ),

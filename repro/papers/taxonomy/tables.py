@@ -6,8 +6,9 @@ from typing import Any
 from pandas import DataFrame
 
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS, OBJECTIVES, SKELETONS
-from repro.skeleton.terms import PRINTED, TERMS
+from repro.skeleton import DATASETS
+from repro.skeleton.recipe import METHODS, SKELETONS
+from repro.skeleton.terms import PRINTED
 from repro.table import Lazy, Table
 
 MEASURES = (
@@ -22,9 +23,9 @@ PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers,
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each term: 1 where the objective has it, else 0."""
+    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in names) for names in terms] for term in TERMS})
+    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:
@@ -54,9 +55,9 @@ TABLES = {
         place="supplement, Table 1",
         study=SKELETONS,
         rows=[{"objectives": METHODS}],
-        datasets=("synthetic", "ucla", "ntu"),
-        methods=OBJECTIVES,
-        columns=("objectives", *TERMS),
+        datasets=tuple(DATASETS),
+        methods=None,
+        columns=("objectives", *PRINTED),
         printed=printed_accuracy,
         printed_by=("layers", "units"),
         measures=MEASURES,
@@ -69,7 +70,7 @@ TABLES = {
         place="supplement, Table 2",
         study=SKELETONS,
         rows=[{"layers": (1, 2, 3, 4, 5), "objectives": ("random", "AE")}],
-        datasets=("synthetic", "ucla", "ntu"),
+        datasets=tuple(DATASETS),
         columns=("layers", "objectives"),
         printed=printed_by_depth,
         measures=(*MEASURES[:-1], "linear_best"),  # AE trains no decoder; the best of the probe is what is released
