@@ -283,7 +283,7 @@ def test_bfloat16_channels_last_is_close_to_float32(network, method):
 )
 def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, monkeypatch, method, changes):
     monkeypatch.setattr(pretrain, "MONITORED", 3)  # so that most steps log what an earlier one measured
-    changes = {"epochs": 2, "warmup": 1, "dictionary": 11, "batch": 6, "learning_rate": 0.3} | changes
+    changes = {"epochs": 2, "warmup": 1, "dictionary": 11, "batch": 6} | changes
     resumed_anywhere(lambda: learner(method, **changes), tmp_path, steps=6)
 
 
