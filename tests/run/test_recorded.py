@@ -97,7 +97,7 @@ def test_a_step_repeats_the_orders_of_the_first_of_its_bucket_and_computes_what_
 RELEASED = {"sampler": "released", "learning_rate": 2**-7, "warmup": 0}
 UNRECORDABLE = [
     (pair_learner, ("cmacc",), {"renewed": True, "groups": 2}, "made of views that the host draws"),
-    (pair_learner, ("cmacc",), RELEASED, "repeats k-means until the host sees"),
+    (pair_learner, ("cmacc",), RELEASED, "the sampler released waits for the device"),
     (skeletons, (ALL,), {"bidirectional": True, "units": 8}, "packs the sequences"),
 ]
 
