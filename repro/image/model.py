@@ -1,20 +1,14 @@
-"""ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
+"""ResNet trunks and projection heads for images."""
 
 import functools
-import math
-from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from repro.contrast.momentum import GhostBatchNorm2d, dealt
 from repro.image import HEADS, TRUNKS
-from repro.image.augment import CentredView
-from repro.image.operations import Normalisation
 from repro.image.trimmed import trim
 from repro.recipe import choose
-from repro.run import weights
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
@@ -97,30 +91,3 @@ class ImageModel(nn.Module):
         """Embeddings (N, d) in float32, of unit length unless `unit` is False, from images as in `features`."""
         features = self.features(images)
         return self.embed(features) if self.unit else self.head(features).float()
-
-
-def described_view(view: CentredView) -> dict[str, Any]:
-    """A view as files of weights hold it (`repro.run.weights.save`).
-
-    That is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side is
-    resized to as many), mean and std (of red, green and blue in [0, 1]).
-    """
-    return {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
-
-
-def load_view(path: Path) -> CentredView:
-    """What makes the input of the model in a file of weights from images, (N, 3, H, W) uint8 or in [0, 1].
-
-    Raises:
-        FileNotFoundError, ValueError: as `repro.run.weights.load`.
-    """
-    seen = weights.read(path, "view")
-    try:
-        mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
-        if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
-            raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
-        if [type(seen.get(name, False)) for name in ("size", "resize", "square")] != [int, int, bool]:
-            raise ValueError(f"{seen} should have whole numbers of pixels, and true or false for square")
-        return CentredView(normalisation=Normalisation(mean, std), **seen)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} describes a view that cannot be made ({error!r}); export it again") from error

@@ -20,7 +20,6 @@ from repro.image.recipe import ImageRecipe, contrasts, follows, trains
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
 
-VERSION = 2  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.SGD
 MONITORED = 10  # times in a training that `knn1` is measured
 BY_NEED = ("keys", "dictionary")  # parts that not every method has

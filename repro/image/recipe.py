@@ -8,6 +8,10 @@ from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
 from repro.image.methods import JCL, JCL_CODE, METHODS, SCE, SCE_CODE, Method
 from repro.recipe import Recipe, Values, choose, setting
+from repro.table import Lazy, Study
+
+VERSION = 2  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 1  # raise when `repro.image.study.measure` measures more, or otherwise
 
 VIEWS = ("strong", "weak")
 PROBE_VIEWS = ("shifted", "crop", "centred")
@@ -267,3 +271,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
 }
+
+IMAGES = Study(
+    name="images",
+    recipe=ImageRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.image.study", "data_of"),
+    learners=Lazy("repro.image.study", "learners"),
+    measure=Lazy("repro.image.study", "measure"),
+    probe=Lazy("repro.image.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.image.study", "check"),
+    shared=True,
+    constants=Lazy("repro.image.study", "constants"),
+)

@@ -13,17 +13,16 @@ from repro.image.data import ImageSet, load
 from repro.image.methods import JCL, SCE
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
-from repro.image.pretrain import OPTIMISER, VERSION, Pretrainer
-from repro.image.recipe import PRESETS, VARIANTS, ImageRecipe, paper, trains
+from repro.image.pretrain import OPTIMISER, Pretrainer
+from repro.image.recipe import ImageRecipe, paper, trains
 from repro.recipe import Rows
 from repro.run import device as devices
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint
 from repro.run.group import check_shared, shared
 from repro.run.store import Cell, Store
-from repro.table import Study, optimiser
+from repro.table import optimiser
 
-EVALUATION = 1  # raise when `measure` measures more, or otherwise
 load_once = manifest.read_once(maxsize=2)(load)
 
 
@@ -155,20 +154,3 @@ def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))
-
-
-IMAGES = Study(
-    name="images",
-    recipe=ImageRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=data_of,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    check=check,
-    shared=True,
-    constants=constants,
-)

@@ -48,8 +48,9 @@ class Code:
 
     def advice(self) -> str:
         """What to do where it differs."""
-        return (f"raise the version of {self.study}, now {self.version}, if the code gives other numbers; if it gives "
-                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name}")
+        return (f"raise the version of {self.study} where it is declared if the code gives other numbers; if it gives "
+                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name} beside "
+                f"version {self.version}")
 
 
 @functools.cache

@@ -17,14 +17,14 @@ import torch
 from made_up_images import use_tiny_trunk
 from torch import nn
 
-from repro import cli, table
+from repro import cli
 from repro.image import study
 from repro.image.augment import ShiftedView, normalisation, probe
 from repro.image.methods import METHODS
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import PRESETS, paper
 from repro.image.study import data_of
-from repro.run import fit, store
+from repro.run import fit, store, training
 from repro.run.device import from_first
 from repro.run.group import process, shared
 
@@ -70,10 +70,10 @@ def small(patch):
     MoCo has a predictor.
     """
     use_tiny_trunk(patch)
-    patch.setattr(table, "train", functools.partial(train_and_look, table.train))
+    patch.setattr(training, "train", functools.partial(train_and_look, training.train))
     patch.setattr(study, "Pretrainer", learner_of)
     patch.setitem(PRESETS, "smoke", two_groups)
-    patch.setattr(table, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
+    patch.setattr(training, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
 def train_and_look(train, run, progress, *, study, device):

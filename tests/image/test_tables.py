@@ -7,12 +7,10 @@ from made_up_images import be_every_set
 from stored_cells import refuse
 
 import repro
-from repro import table
 from repro.data import manifest
 from repro.image.methods import METHODS
-from repro.image.recipe import paper, smoke
-from repro.image.study import IMAGES
-from repro.run import group
+from repro.image.recipe import IMAGES, paper, smoke
+from repro.run import group, training
 from repro.run.store import Store
 
 TABLES = [name for name, declared in repro.TABLES.items() if declared.study is IMAGES]
@@ -54,7 +52,7 @@ def test_a_small_table_of_all_methods(trained):
 def test_a_second_call_trains_nothing_and_tables_share_equal_cells(trained, monkeypatch):
     folder, rows = trained
     monkeypatch.setenv("REPRO_RUNS", str(folder))
-    monkeypatch.setattr(table, "train", refuse)
+    monkeypatch.setattr(training, "train", refuse)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     pd.testing.assert_frame_equal(repro.run_table("image_methods", **ALL), rows)
     jcl = repro.run_table("positive_keys", preset="smoke", keys=5, strength=4, temperature=0.2)
