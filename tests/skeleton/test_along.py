@@ -10,7 +10,6 @@ from states import assert_equal_states
 from tqdm import tqdm
 
 from repro import table
-from repro.run import device
 from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
@@ -97,16 +96,3 @@ def test_a_killed_training_that_is_resumed_has_the_same_rows_once_each(train, st
     assert_same(again, undisturbed)
 
 
-@pytest.mark.parametrize(("able", "precision"), [(True, "bfloat16"), (False, "float32")])
-def test_a_training_keeps_the_precision_it_was_begun_in_and_its_result_says_so(train, able, precision, monkeypatch):
-    recipe = tiny("AE+CE", **SMALL).replace(precision="auto")
-    monkeypatch.setattr(device, "has_bfloat16", lambda: able)
-    asked, undisturbed = train(recipe.replace(precision=precision), "asked"), train(recipe, "undisturbed")
-    assert undisturbed[1]["cost"]["precision"] == asked[1]["cost"]["precision"] == precision
-    assert undisturbed[0].cell.key != asked[0].cell.key
-    assert_same(undisturbed, asked)
-    kill(train, recipe, 6, monkeypatch)
-    monkeypatch.setattr(device, "has_bfloat16", lambda: not able)  # another processor takes it up
-    again = train(recipe, "killed")
-    assert again[1]["cost"]["precision"] == precision
-    assert_same(again, undisturbed)

@@ -295,7 +295,7 @@ HUGE[:, :, 0], HUGE[4, 7, 0] = -3.4e38, 3.4e38
 @pytest.mark.parametrize(("contents", "reason"), [
     (text(COMING)[:4000], "frame 1 is truncated"), (b"", "frame 0 is truncated"),
     (text(AGAIN).replace(b" 2\r\n25\r\n", b" 2\r\n25\r\nnan ", 1)[:-4], r"frame \d is truncated or damaged"),
-    (text([[], []]), "no frame has a body"), (text(recording((FIRST, 0, HUGE))), "so large that frame 4 of the sequence"),
+    (text([[], []]), "no frame has a body"), (text(recording((FIRST, 0, HUGE))), "so large that frame 4 of the"),
 ])
 def test_a_bad_file_is_named_and_skipped_only_when_asked(distribution, contents, reason):
     distribution(FILES | {"S001C003P001R001A060": contents})
