@@ -197,7 +197,7 @@ def flipped(whole):
 OTHER = [b"", bytes(100), b"<html>not found</html>", b"RIFF\x10\0\0\0AVI ", b"\0\0\0\x18ftypisom" + bytes(20), wav(),
          b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nother.ts\n", write("nut", [grey(9)], [0], codec="ffv1")]
 REFUSED = [  # what is made, and what is said of it
-    *((lambda contents=contents: contents, "video", "no AVI, MP4, Matroska, WAV or Ogg file|holds no pictures|truncated")
+    *((lambda contents=contents: contents, "video", "no AVI, MP4, Matroska, WAV or Ogg file|holds no pict|truncated")
       for contents in OTHER),
     (silent_avi, "audio", "holds no sound that can be decoded"),
     *((functools.partial(loud, value, channels), "audio", "samples that are not finite or above 100; full scale is 1")
