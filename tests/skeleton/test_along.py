@@ -1,4 +1,4 @@
-"""Probes along training, and the precision that a training was begun in: cells from their folder to their result."""
+"""Probes along training: cells from their folder to their result."""
 
 import dataclasses
 import functools
@@ -13,16 +13,11 @@ from repro import table
 from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
-from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.study import ALONG, SKELETONS
 
 DATA = made_up()
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
 SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7, "select_every": 1}
-
-
-class Killed(Exception):
-    """Stands for whatever ends a process in the middle of training."""
 
 
 @pytest.fixture
@@ -68,31 +63,5 @@ def test_the_last_row_is_what_the_cell_reports(train, every, epochs):
     assert [row["step"] for row in rows] == [4 * epoch for epoch in epochs]  # of four steps each
     assert all(row.keys() == {"step", *ALONG} and row["linear_best"] >= row["linear"] for row in rows)
     assert rows[-1] == {"step": 12} | {name: result[name] for name in ALONG}
-
-
-def kill(train, recipe, step, monkeypatch):
-    """Train a recipe in the folder "killed" up to so many steps, less one."""
-    take, taken = Pretrainer.step, []
-
-    def counted(learner):
-        taken.append(1)
-        if len(taken) == step:
-            raise Killed
-        return take(learner)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Pretrainer, "step", counted)
-        with pytest.raises(Killed):
-            train(recipe, "killed")
-
-
-@pytest.mark.parametrize("step", [1, 5, 8, 12])
-def test_a_killed_training_that_is_resumed_has_the_same_rows_once_each(train, step, monkeypatch):
-    recipe = tiny("CE+AD", **SMALL, probe_every=1)
-    undisturbed = train(recipe, "undisturbed")
-    kill(train, recipe, step, monkeypatch)
-    again = train(recipe, "killed")
-    assert probes(again[0]) == probes(undisturbed[0]) and len(probes(again[0])) == 3
-    assert_same(again, undisturbed)
 
 
