@@ -11,13 +11,14 @@ A key holds the digest of the data that a cell was trained on. An entry names it
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
 import itertools
 import json
+import os
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
+from repro.data.disk import scratch
 from repro.recipe import choose
 from repro.report import plots
 from repro.report.plots import Picture
@@ -241,7 +243,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     first = _of_first_setting(table, rows)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return plots.picture(table.plot, first)
+    return plots.picture(table.drawing, first)
 
 
 def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
@@ -264,20 +266,17 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     Raises:
         ValueError: if there is no experiment or picture of a name, naming those there are.
     """
-    cells, pictures = everything(), papers.pictures()
-    saved = {experiment.name: experiment for experiment in _saved()}
-    chosen = [choose("name", name, [*saved, *pictures]) for name in names] or [*saved, *pictures]
+    cells = everything()
+    known = [*(experiment.name for experiment in _saved()), *papers.pictures()]
+    chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []
     failed: dict[str, Exception] = {}
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".figures.", dir=folder) as temporary:
-        for name in chosen:
-            stem = Path(temporary) / name
+    with (scratch(folder / ".figures") as beside,
+          concurrent.futures.ProcessPoolExecutor(min(len(chosen), os.cpu_count() or 1)) as pool):
+        drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
+        for name, drawing in drawings.items():
             try:
-                if name in saved:
-                    written += _draw_experiment(saved[name], cells, stem)
-                else:
-                    written += _draw_picture(pictures[name], cells, stem)
+                written += drawing.result()
             except Exception as error:  # whatever a drawing stumbles over
                 failed[name] = error
         return [path.replace(folder / path.name) for path in written], failed
@@ -296,37 +295,33 @@ def _saved() -> list[Experiment]:
     return [experiment for experiment in experiments().values() if experiment.name not in papers.lines()]
 
 
-def _draw_experiment(experiment: Experiment, cells: DataFrame, stem: Path) -> list[Path]:
-    """Write the table of an experiment and draw it; of one without a finished cell, nothing."""
-    asked, table = {key: row for key, (_, row) in experiment.asked().items()}, experiment.declared
-    order = {key: place for place, key in enumerate(asked)}
-    cells = cells[cells["key"].isin(asked)].sort_values("key", key=lambda keys: keys.map(order))
-    if cells.empty:
-        return []
-    rows = table.numbers(asked, cells, table.columns_asked(experiment.fields))
-    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
-    drawn = _of_first_setting(table, rows)
-    if table.plot and len(drawn) > 1:  # one number is no figure
-        written += plots.publish(stem, table.plot, drawn, cells)
-    return written
-
-
-def _draw_picture(declared: Picture, cells: DataFrame, stem: Path) -> list[Path]:
-    """Write the rows of a picture and draw them; of one without rows, nothing."""
-    rows = _rows_of(declared, cells)
+def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
+    """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
+    pictures = papers.pictures()
+    if name in pictures:
+        drawn, rows = pictures[name].plot, _rows_of(pictures[name], cells)
+        shown = rows
+        keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(pictures[name].experiments)]
+    else:
+        experiment = find(name)
+        asked = {key: row for key, (_, row) in experiment.asked().items()}
+        drawn, keys = experiment.declared.drawing, [*asked]
+        rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
+        shown = _of_first_setting(experiment.declared, rows)
     if rows.empty:
         return []
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
-    if declared.plot:
-        keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(declared.experiments)]
-        written += plots.publish(stem, declared.plot, rows, cells[cells["key"].isin(keys)])
+    if drawn and len(shown) > 1:  # one number is no figure
+        order = {key: place for place, key in enumerate(keys)}
+        behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
+        written += plots.publish(stem, drawn, shown, behind)
     return written
 
 
 def _rows_of(declared: Picture, cells: DataFrame) -> DataFrame:
     """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
     if not declared.frame:
-        return declared.rows(DataFrame())
+        return declared.rows(cells)
     frame = frames_of(declared.experiments, declared.frame, declared.fields, cells)
     return declared.rows(frame) if len(frame) else frame
 

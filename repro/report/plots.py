@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
@@ -149,7 +148,8 @@ class Plot:
             rows = data[data[LINE] == line]
             if line in self.levels:
                 for row in rows.dropna(subset="value").head(1).itertuples():
-                    style.draw_level(axes, row.value, row.std, look)
+                    axes.axhline(row.value, color=look.colour, linestyle="-.", zorder=1.9, label=look.label)
+                    axes.axhspan(row.value - row.std, row.value + row.std, color=look.colour, alpha=0.15, linewidth=0)
             elif len(rows):
                 order = rows["x"].map(places.index) if places else rows["x"]
                 rows = rows.loc[order.sort_values(kind="stable").index]
@@ -180,21 +180,16 @@ class Plot:
 
     def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series) -> None:
         """Draw ours with its error and, open, what is printed."""
-        joined = "-" if self.joined and not self.down else "none"
-        label, printed = look.label, rows["printed"].notna().any()
         if len(rows) > DENSE and not self.down:
-            seaborn.lineplot(x=places, y=rows["value"], color=look.colour, label=label, errorbar=None, legend=False,
-                             ax=axes)
+            axes.plot(places, rows["value"], color=look.colour, label=look.label)
             axes.fill_between(places, rows["value"] - rows["std"], rows["value"] + rows["std"], color=look.colour,
                               alpha=0.2, linewidth=0)
             return
         if rows["value"].notna().any():
-            style.draw_ours(axes, places, rows.rename(columns={"value": "ours"}), look, joined, down=self.down)
-        if printed:
-            points = (rows["printed"], places) if self.down else (places, rows["printed"])
-            colour = look.colour if self.hue else style.PRINTED.colour
-            axes.plot(*points, color=colour, marker="D", markerfacecolor="white", linestyle="none", zorder=1.9,
-                      label=f"{label}, printed" if self.hue else "printed")
+            line = "-" if self.joined and not self.down else "none"
+            style.draw_ours(axes, places, rows["value"], rows["std"], look, line, down=self.down)
+        printed = Look(f"{look.label}, printed", look.colour, "D") if self.hue else style.PRINTED
+        style.draw_published(axes, places, rows["printed"], printed, down=self.down)
 
     def _label(self, axes: Axes, panel: Any) -> None:
         """Name the axes of a panel; those beside and above others that share them go without a name."""
@@ -220,8 +215,8 @@ class Picture:
         plot: how it is drawn; None where its rows alone are written.
         frame: that the cells have left, see `repro.run.frames`; "" where it is of no frame.
         fields: of recipes and results, which the frame's rows need beside it.
-        rows: makes what is drawn and written of the rows of the frame; of no rows where there is none. No rows are no
-            picture.
+        rows: makes what is drawn and written of the rows of the frame, or of all stored cells where there is none. No
+            rows are no picture.
     """
 
     experiments: Sequence[str]
@@ -251,7 +246,7 @@ def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tupl
         rows: what is drawn.
         cells: stored cells that are behind the rows; of printed numbers alone there are none.
     """
-    parts, provenance = [caption_of(drawn), style.spread_in_words(rows)], {}
+    parts, provenance = [caption_of(drawn)], {}
     if len(cells):
         provenance = {"cells": cells["key"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
                       "preset": " and ".join(sorted(set(cells["preset"]))), "dataset": style.only(cells, "dataset")}
@@ -259,7 +254,7 @@ def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tupl
         seeds = ", ".join(map(str, provenance["seeds"]))
         parts += [f"Data set: {provenance['dataset']}. Preset: {provenance['preset']}. Seeds: {seeds}.",
                   f"Drawn from {count} in the source of this file."]
-    return style.save(picture(drawn, rows), stem, " ".join(filter(None, parts)), provenance)
+    return style.save(picture(drawn, rows), stem, " ".join(parts), provenance)
 
 
 def leading(plot: Plot, data: DataFrame) -> str:
@@ -270,25 +265,23 @@ def leading(plot: Plot, data: DataFrame) -> str:
     """
     data = data[~data[LINE].isin(plot.levels)].dropna(subset="value")
     by = LINE if data[LINE].nunique() > 1 else "x"
-    said: dict[str, list[str]] = {}
+    panels_of: dict[str, list[str]] = {}
     for panel in style.in_order(data["panel"], plot.names):
         rows = data[data["panel"] == panel].sort_values("value", ascending=False).drop_duplicates(by)
-        if len(rows) < 2:
-            continue
-        first, second = rows.iloc[0], rows.iloc[1]
+        first, second = rows.iloc[0], rows.iloc[min(1, len(rows) - 1)]
         name = plot.looks[first[by]].label if by == LINE and first[by] in plot.looks else plot.called(first[by])
         error = math.hypot(first["std"] / first["n_seeds"] ** 0.5, second["std"] / second["n_seeds"] ** 0.5)
-        if math.isnan(error):
-            told = f"{name} is highest, of one seed"
+        if len(rows) == 1:
+            sentence = f"{first['value']:.1f} %"
+        elif math.isnan(error):
+            sentence = f"{name} is highest, of one seed"
         elif first["value"] - second["value"] > 2 * error:
-            told = f"{name} is highest"
+            sentence = f"{name} is highest"
         else:
-            told = "the highest two are closer than seeds scatter"
-        said.setdefault(told, []).append(plot.called(panel))
-    if len(said) == 1:
-        sentence, = said
-    else:
-        sentence = "; ".join(f"{', '.join(panels)}: {told}" for told, panels in said.items())
-    return sentence[:1].upper() + sentence[1:]
-
-
+            sentence = "the highest two are closer than seeds scatter"
+        panels_of.setdefault(sentence, []).append(plot.called(panel))
+    sentences = [*panels_of]
+    if len(sentences) > 1:
+        sentences = [f"{', '.join(panels)}: {sentence}" for sentence, panels in panels_of.items()]
+    finding = "; ".join(sentences)
+    return finding[:1].upper() + finding[1:]

@@ -130,24 +130,16 @@ class Look(NamedTuple):
 OURS, PRINTED = Look("ours", BLUE, "o"), Look("printed", VERMILLION, "D")
 
 
-def panels(
-    title: str, height: float, rows: int = 1, columns: int = 1, *, grid: str = "", **options: Any
-) -> tuple[Figure, list[Axes]]:
+def panels(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
     """A figure as wide as a column, with its panels in the order of reading.
 
     Args:
-        title: above all of them.
         height: inches.
         rows, columns: how many panels.
-        grid: "x" or "y" for lines behind the data at the ticks of that axis.
         **options: of `Figure.subplots`.
     """
     figure = Figure(figsize=(COLUMN, height), layout="constrained")
-    figure.suptitle(title)
-    stack = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
-    for axes in stack if grid else ():
-        axes.grid(axis=grid)
-    return figure, stack
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def only(table: DataFrame, column: str) -> Any:
@@ -158,16 +150,15 @@ def only(table: DataFrame, column: str) -> Any:
     return values[0]
 
 
-def heading(table: DataFrame, seeds: str = "") -> str:
+def heading(table: DataFrame) -> str:
     """Data set, preset, seeds and departures, and what they forbid to conclude.
 
     Args:
         table: with columns dataset and preset, and departures where there are any; of one data set.
-        seeds: in words; by default `seeds_in_words`.
     """
     warning, presets = forbidden(table), " and ".join(sorted(set(table["preset"])))
     recipe = "" if presets in warning else f"{presets} recipe"
-    parts = [called(only(table, "dataset")), recipe, seeds or seeds_in_words(table), *departures_in_words(table)]
+    parts = [called(only(table, "dataset")), recipe, seeds_in_words(table), *departures_in_words(table)]
     return "\n".join(textwrap.fill(text, WIDEST) for text in ("; ".join(filter(None, parts)), warning) if text)
 
 
@@ -178,15 +169,10 @@ def called(dataset: str) -> str:
 
 
 def departures_in_words(table: DataFrame) -> list[str]:
-    """What all rows depart in, then what departs in some row besides, without names of fields."""
+    """What rows that were trained depart in, each once, without names of fields."""
     known = table[table["ours"].notna()] if "ours" in table else table
-    rows = [row if isinstance(row, dict) else {} for row in known.get("departures", ())]
-    first = rows[0] if rows else {}
-    shared = {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
-    further = set()
-    for row in rows:
-        further.add(spoken({name: value for name, value in row.items() if name not in shared}))
-    return [*filter(None, [spoken(shared)]), *sorted(further - {""})]
+    rows = [row for row in known.get("departures", ()) if isinstance(row, dict)]
+    return list(dict.fromkeys(spoken({name: value}) for row in rows for name, value in row.items()))
 
 
 def spoken(departures: Mapping[str, Any]) -> str:
@@ -222,7 +208,12 @@ def comparable(table: DataFrame) -> pd.Series:
 
 
 def seeds_in_words(table: DataFrame) -> str:
-    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds", or of "3 seeds, else 1 seed"; of a frame too."""
+    """What our points are: "1 seed", "mean ± std of 2 to 3 seeds", or of "3 seeds, else 1 seed"; of a frame too.
+
+    A table whose errors are no deviations says what they are in a column `errors`.
+    """
+    if "errors" in table:
+        return only(table, "errors")
     if "n_seeds" in table:
         counts = table.loc[table["ours"].notna() if "ours" in table else table.index, "n_seeds"]
     elif table["seed"].nunique() == 1:
@@ -236,46 +227,27 @@ def seeds_in_words(table: DataFrame) -> str:
     return f"mean {PLUS_MINUS} std of {number} seeds" + (", else 1 seed" if len(several) < len(counts) else "")
 
 
-
-
-def spread_in_words(table: DataFrame) -> str:
-    """What a caption says of the deviations that a figure of the table shows; nothing where there are none."""
-    counts = table.loc[table["ours"].notna(), "n_seeds"] if "ours" in table else Series(dtype=int)
-    if not (counts > 1).any():
-        return ""
-    alone = ", where there are several; what has none is of 1 seed" if (counts == 1).any() else ""
-    return f"{PLUS_MINUS} and bars with ends: one standard deviation over seeds{alone}."
-
-
 def draw_ours(
-    axes: Axes, places: ArrayLike, rows: DataFrame, look: Look, line: str = "none", *, down: bool = False
+    axes: Axes, places: ArrayLike, values: Series, deviations: Series, look: Look, line: str = "none", *,
+    down: bool = False,
 ) -> None:
-    """Filled markers, error bars where there is a standard deviation; their ends tell short ones from markers.
+    """Filled markers, error bars above them where there is a deviation; their ends tell short ones from markers.
 
     Args:
         places: across, or where `down` is set, downwards; values are on the other axis.
     """
-    points = (rows["ours"], places) if down else (places, rows["ours"])
+    points = (values, places) if down else (places, values)
     axes.plot(*points, color=look.colour, marker=look.marker, linestyle=line, label=look.label)
-    bars = {"xerr" if down else "yerr": rows["std"]}
+    bars = {"xerr" if down else "yerr": deviations}
     axes.errorbar(*points, ecolor=look.colour, fmt="none", elinewidth=0.8, capsize=3, **bars)
 
 
-def draw_published(
-    axes: Axes, places: ArrayLike, values: pd.Series, look: Look, line: str = "none", *, down: bool = False
-) -> None:
+def draw_published(axes: Axes, places: ArrayLike, values: Series, look: Look, *, down: bool = False) -> None:
     """Open markers; nothing, not even in the legend, when nothing is printed. `places` as of `draw_ours`."""
     if values.notna().any():
         points = (values, places) if down else (places, values)
-        axes.plot(*points, color=look.colour, marker=look.marker, markerfacecolor="white", linestyle=line, zorder=1.9,
-                  label=look.label)
-
-
-def draw_level(axes: Axes, value: float, deviation: float, look: Look) -> None:
-    """A line across at a value, with a band of one standard deviation."""
-    axes.axhline(value, color=look.colour, linestyle="-.", zorder=1.9, label=look.label)
-    if not math.isnan(deviation):
-        axes.axhspan(value - deviation, value + deviation, color=look.colour, alpha=0.15, linewidth=0)
+        axes.plot(*points, color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none",
+                  zorder=1.9, label=look.label)
 
 
 def span(axes: Axes, direction: str, least: float) -> None:
@@ -309,12 +281,6 @@ def names_down(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-
-def legend_above(axes: Axes, columns: int) -> None:
-    """Above the axes, where it hides nothing."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
-
-
 def legend_of(stack: Iterable[Axes]) -> list[Any]:
     """What the legends of some panels say, each thing once."""
     keys: dict[str, Any] = {}
@@ -324,15 +290,12 @@ def legend_of(stack: Iterable[Axes]) -> list[Any]:
     return list(keys.values()) if len(keys) > 1 else []
 
 
-def legend_below(figure: Figure, handles: list, columns: int = 2) -> None:
-    """Below everything, where it hides nothing; in one column where two are wider than the figure."""
-    if not handles:
-        return
-    half = math.ceil(len(handles) / columns)
-    widths = [max(len(handle.get_label()) for handle in handles[start:start + half])
-              for start in range(0, len(handles), half)]
-    fits = columns != 2 or sum(widths) <= WIDEST - 16
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)) if fits else 1)
+def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
+    """Below everything, where it hides nothing, in as many columns as the figure's width has room for."""
+    if handles:
+        longest = max(len(handle.get_label()) for handle in handles)
+        columns = max(1, round(figure.get_figwidth() / COLUMN * WIDEST) // (longest + 8))  # of a key and its space
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
 def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:
@@ -341,7 +304,6 @@ def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]
     colours, markers = itertools.cycle((ORANGE, SKY, INK)), itertools.cycle("XP*")
     return dict(looks) | {name: Look(str(name), colour, marker)
                           for name, colour, marker in zip(unknown, colours, markers, strict=False)}
-
 
 
 def in_order(names: pd.Series, order: Collection[str]) -> list[str]:

@@ -15,7 +15,6 @@ from repro.skeleton.model import SkeletonModel, projection_head
 from repro.skeleton.recipe import SkeletonRecipe, trains
 from repro.skeleton.terms import KINDS, TERMS, Batch
 
-VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
 CHUNK = 12800  # frames, padding included, that are encoded or decoded at a time to evaluate
 BUCKET = 25    # frames: where shapes are fixed, batches are padded to a multiple of it

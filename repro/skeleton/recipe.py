@@ -8,6 +8,10 @@ from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
 from repro.skeleton.terms import KINDS, PRINTED, TERMS
+from repro.table import Lazy, Study
+
+VERSION = 3  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 2  # raise when `repro.skeleton.study.measure` measures more, or otherwise
 
 SUBSETS = tuple(                   # "AE", "CE", "AE+CE" and so on: those of the printed terms that have one at least
     "+".join(term for bit, term in enumerate(PRINTED) if number >> bit & 1) for number in range(1, 2 ** len(PRINTED))
@@ -236,3 +240,18 @@ def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+SKELETONS = Study(
+    name="skeletons",
+    recipe=SkeletonRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.skeleton.study", "data_of"),
+    learners=Lazy("repro.skeleton.study", "learners"),
+    measure=Lazy("repro.skeleton.study", "measure"),
+    probe=Lazy("repro.skeleton.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.skeleton.study", "check"),
+    constants=Lazy("repro.skeleton.study", "constants"),
+)

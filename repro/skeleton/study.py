@@ -13,11 +13,10 @@ from repro.run.finished import checkpoint
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, bones_of, load
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
-from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
-from repro.table import Study, optimiser
+from repro.skeleton.pretrain import OPTIMISER, Pretrainer, split
+from repro.skeleton.recipe import VERSION, SkeletonRecipe
+from repro.table import optimiser
 
-EVALUATION = 2  # raise when `measure` measures more, or otherwise
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
 load_once = manifest.read_once(maxsize=2)(load)
 
@@ -151,19 +150,3 @@ def _reported(right: Tensor, select: str) -> float:
     """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
     counts = right.sum(1).tolist()
     return 100 * (max(counts) if select == "best_on_test" else counts[-1]) / right.shape[1]
-
-
-SKELETONS = Study(
-    name="skeletons",
-    recipe=SkeletonRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=data_of,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    check=check,
-    constants=constants,
-)

@@ -2,10 +2,7 @@
 
 import os
 import pickle
-import signal
 import stat
-import subprocess
-import sys
 import tarfile
 import tracemalloc
 import zipfile
@@ -153,22 +150,6 @@ def test_beside_a_damaged_member_the_others_can_be_read(tmp_path):
     damaged(flip)(path)
     entry = next(entry for entry in archives.entries(path) if entry.name == "things/a.txt")
     assert entry.read() == b"one" and str(entry) == f"{path}: things/a.txt"
-
-
-def test_what_a_killed_unpacking_left_is_removed_by_the_next(tmp_path):
-    tar, into = write_tar(tmp_path / "things.tar"), tmp_path / "prepared" / ".unpacked"
-    kill = f"""
-import os, pathlib, signal
-from repro.data import archives
-with archives.unpacked(pathlib.Path({str(tar)!r}), pathlib.Path({str(into)!r})) as folder:
-    (folder / "left").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    assert subprocess.run([sys.executable, "-c", kill]).returncode == -signal.SIGKILL
-    assert (into / "left").exists() and (into / "things" / "a.txt").exists()
-    with archives.unpacked(tar, into) as folder:
-        assert (folder / "things" / "a.txt").read_bytes() == b"one" and not (folder / "left").exists()
-    assert not into.exists()
 
 
 def test_a_member_that_unpacks_to_more_than_it_announces_takes_no_memory(tmp_path):

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from image_learners import CPU, DIGITS, TRAINED, by_name, in_float64, learner, tiny, trace
+from image_learners import CPU, DIGITS, by_name, in_float64, learner, tiny, trace
 from made_up_images import made_up
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
-from slow_images import Slow, assert_same_training
+from slow_images import METHODS, Slow, assert_same_training
 from states import assert_equal_states
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from repro.image import augment, pretrain
+from repro.image import augment
 from repro.image.augment import CentredView, ShiftedView
 from repro.image.batches import centred
 from repro.image.data import load
@@ -43,7 +43,7 @@ def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, meth
 @pytest.mark.parametrize(
     ("method", "changes"),
     [
-        *((method, {}) for method in TRAINED),
+        *((method, {}) for method in METHODS),
         ("moco", {"groups": 2}),
         ("sce", {"groups": 4, "shuffle": False}),
         ("sce", {"groups": 4, "whole_query": True}),
@@ -126,20 +126,12 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
         learner(method, data=data, batch=26)
 
 
-@pytest.mark.parametrize(("batch", "groups", "processes"), [(8, 1, 3), (16, 1, 2), (16, 8, 16)])
-def test_a_batch_or_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, batch, groups, processes):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
-    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--groups 8"
-    with pytest.raises(ValueError, match=message):
-        learner(groups=groups, batch=batch)
-
-
-def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
-    message = "whole_query=True normalises .* which 2 processes do not: take one process, or --whole-query false"
-    with pytest.raises(ValueError, match=message):
-        learner("sce", groups=2, whole_query=True)
-    pretrain.check_shared(tiny("moco", groups=2, whole_query=True))  # which does not use it
+@pytest.mark.parametrize("method", ["random", "supervised"])
+def test_a_method_has_the_parts_it_needs_and_takes_over_states_that_had_all(method):
+    fast, older = learner(method), learner("moco").state_dict()
+    assert fast.parts == ("model", "classifier", "optimiser")
+    fast.load_weights(older)
+    assert_equal_states(fast.model.state_dict(), older["model"])
 
 
 # ---------------------------------------------------------------------------------------------- rates

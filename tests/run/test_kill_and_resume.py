@@ -25,14 +25,14 @@ from pathlib import Path
 
 import torch
 
-import repro.table
+import repro.run.training
 from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.fit import fit
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
@@ -73,11 +73,11 @@ def train_and_remember(run, progress):
         os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
-    return repro.table.train(run, progress, study=STUDY, device=torch.device("cpu"))
+    return repro.run.training.train(run, progress, study=STUDY, device=torch.device("cpu"))
 
 
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: small_set())
-repro.table.fit = functools.partial(fit, checkpoint_seconds=0)
+repro.run.training.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_weights = load_and_remember
 
 

@@ -311,11 +311,12 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
     Source: Fig. 5.
     """
     query, = SEEN.keys() - {modality}
-    seed, rows = style.only(table, "seed"), shown(table[table["modality"] == modality])
+    style.only(table, "seed")
+    rows = shown(table[table["modality"] == modality])
     looks = style.looks_of(rows["sampler"], SAMPLERS)
     samplers = style.in_order(rows["sampler"], SAMPLERS)
     shape = len(samplers), 1 + TILES
-    figure, stack = style.panels("", 0.9 + 1.3 * len(samplers), *shape)
+    figure, stack = style.panels(0.9 + 1.3 * len(samplers), *shape)
     for line, sampler in zip(np.reshape(stack, shape), samplers, strict=True):
         picks = rows[rows["sampler"] == sampler]
         line[0].set_ylabel(textwrap.fill(looks[sampler].label, 16))
@@ -326,7 +327,7 @@ def selected_negatives(table: DataFrame, pictures: Mapping[int, np.ndarray], mod
         for axes in line[1 + len(picks):]:
             axes.set_visible(False)
     title = f"Negatives of {SEEN[modality]} for queries of {SEEN[query]}, with the norms of their gradients"
-    style.entitle(figure, title, style.heading(table, f"seed {seed}"))
+    style.entitle(figure, title, style.heading(table))
     return style.settled(figure)
 
 
@@ -343,22 +344,6 @@ def shown(table: DataFrame) -> DataFrame:
         ranked = picks[picks["nearest"] == query].sort_values(["gradient_norm", "item"], ascending=[False, True])
         parts.append(ranked.iloc[sorted({0, len(ranked) // 2, len(ranked) - 1})])
     return pd.concat(parts, ignore_index=True)
-
-
-def by_sampler(table: DataFrame) -> DataFrame:
-    """What tells the samplers' picks apart, one row per modality and sampler.
-
-    Returns:
-        modality, sampler, picks, their distinct categories, the median of gradient_norm and of smaller (percent of the
-        candidates whose gradient is smaller), and same_category: percent of the picks of the category of the query
-        that they are nearest to.
-    """
-    same = 100.0 * (table["category"] == table["nearest_category"])
-    groups = table.assign(same_category=same).groupby(["modality", "sampler"], sort=False, as_index=False)
-    return groups.agg(
-        picks=("item", "size"), categories=("category", "nunique"), gradient_norm=("gradient_norm", "median"),
-        smaller=("smaller", "median"), same_category=("same_category", "mean"),
-    )
 
 
 def _tile(axes: Axes, picture: np.ndarray, above: str, category: str | int) -> None:

@@ -15,9 +15,9 @@ def of_pools(rows: DataFrame) -> DataFrame:
     return rows.assign(frequency=rows["frequency"].where(rows["dataset"] == "multiomniglot", figures.UNNAMED))
 
 
-def of_predictions(frame: DataFrame) -> DataFrame:
+def of_predictions(cells: DataFrame) -> DataFrame:
     """What is predicted of choices by distance, beside what was counted; of a frame that another picture shows."""
-    rows = frames_of(["diversity_post_hoc"], "post_hoc_diversity")
+    rows = frames_of(["diversity_post_hoc"], "post_hoc_diversity", stored=cells)
     return figures.missed(rows) if len(rows) else rows
 
 

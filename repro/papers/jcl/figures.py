@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
@@ -49,6 +48,8 @@ POSITIVE_KEYS = Plot(
     ylabel="linear probe\naccuracy (%)", levels=(MOCO,), finding=_sweeps,
     looks={"JCL": Look("JCL", style.BLUE, "o"), MOCO: Look(MOCO, style.VERMILLION, "")},
 )
+MODELS = {"JCL": Look("JCL", style.BLUE, "-"), "MoCo v2": Look("MoCo v2", style.VERMILLION, "--")}  # and its line
+ERRORS = f"mean {style.PLUS_MINUS} standard error of draws"
 INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
 
 
@@ -57,7 +58,7 @@ def means_of_draws(rows: DataFrame) -> DataFrame:
     parts = []
     for name, line in (("inside", INSIDE), ("outside", OUTSIDE)):
         errors = rows[f"{name}_std"] / np.sqrt(rows["repeats"])
-        parts.append(rows.assign(line=line, nats=rows[name], std=errors, n_seeds=1))
+        parts.append(rows.assign(line=line, nats=rows[name], std=errors, n_seeds=1, errors=ERRORS))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -91,35 +92,26 @@ def similarity_variance(table: DataFrame) -> Figure:
     Source: JCL supplement, Figure M.3.
     """
     d = style.only(table, "d")
-    figure, (top, bottom) = style.panels("", 3.9, 2, grid="y")
-    _histograms(top, table, "similarity")
-    _histograms(bottom, table, "variance")
+    figure, stack = style.panels(3.9, 2)
+    top, bottom = stack
+    for axes, column in zip(stack, ("similarity", "variance"), strict=True):
+        bins = np.histogram_bin_edges(table[column].dropna(), 40)
+        for model, look in MODELS.items():
+            values = table.loc[table["model"] == model, column].dropna()
+            label = f"{look.label}, {len(values):,} images, median {values.median():.3f}"
+            axes.hist(values, bins, weights=np.full(len(values), 100 / max(len(values), 1)), histtype="step",
+                      color=look.colour, linestyle=look.marker)
+            axes.axvline(values.median(), color=look.colour, linestyle=look.marker, linewidth=0.6,
+                         label=label if axes is top else "")
+        axes.grid(axis="y")
+        axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
+        axes.set_ylabel("images (%)")
     top.set_xlabel("mean cosine similarity a of an image's augmentations")
     bottom.set_xlabel("mean variance b of a coordinate")
     bottom.ticklabel_format(axis="x", style="sci", scilimits=(-3, 3))
     bottom.set_title(f"b = (1 $-$ a)/d, d = {d:g}: the histogram above, mirrored", loc="left")
-    style.legend_above(top, columns=1)
+    style.legend_below(figure, style.legend_of(stack))
     medians = table.groupby("model")["similarity"].median()
     alike = f"{medians.idxmax()} has the views of an image more alike: median {medians.max():.2f}"
     style.entitle(figure, f"{alike} against {medians.min():.2f}", style.heading(table))
     return style.settled(figure)
-
-
-def _histograms(axes: Axes, table: DataFrame, column: str) -> None:
-    """Outlines over common bins, with a line at the median of each model; the images of all its seeds together."""
-    known = table.dropna(subset=column)
-    low, high = known[column].min(), known[column].max()
-    margin = 1e-3 * high  # equal values have a bin, too
-    bins = np.linspace(low - margin, high + margin, 41)
-    for model, colour, line in (("JCL", style.BLUE, "-"), ("MoCo v2", style.VERMILLION, "--")):
-        rows = known[known["model"] == model]
-        if rows.empty:
-            continue
-        values, seeds = rows[column], rows["seed"].nunique()
-        shares = 100 * np.histogram(values, bins)[0] / len(values)
-        images = f"{seeds} x {len(values) // seeds:,}" if seeds > 1 else f"{len(values):,}"
-        label = f"{model}, {images} images, median {values.median():.3g}"
-        axes.stairs(shares, bins, color=colour, linestyle=line, label=label)
-        axes.axvline(values.median(), color=colour, linestyle=line, linewidth=0.6)
-    axes.locator_params(axis="x", nbins=5)  # a narrow range has long labels
-    axes.set_ylabel("images (%)")

@@ -1,8 +1,9 @@
 """SCE's pictures, of its tables and of the terms of its objective along a training."""
 
+import math
+
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -19,7 +20,6 @@ NAMES = {"moco": "MoCo v2", "ressl": "ReSSL", "sce": "SCE", "jcl": "JCL", "vanil
 LEVELS = {"random": "random initialisation", "supervised": "supervised"}
 HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
 BEST = {"edgecolor": style.INK, "linewidth": 1.2}
-EQUAL = {"edgecolor": style.VERMILLION, "linewidth": 1.2, "linestyle": "--"}
 
 
 def by_kind(rows: DataFrame) -> DataFrame:
@@ -73,7 +73,7 @@ def view_strip(views: dict[str, Tensor]) -> Figure:
         views: by what they are, (n, 3, H, W) in [0, 1], the same images in every row.
     """
     count = max(len(images) for images in views.values())
-    figure, stack = style.panels("", style.COLUMN / count * len(views) + 0.1, len(views), count)
+    figure, stack = style.panels(style.COLUMN / count * len(views) + 0.1, len(views), count)
     for row, (name, images) in zip(np.reshape(stack, (-1, count)), views.items(), strict=True):
         row[0].set_ylabel(name.replace(" ", "\n"))
         for axes, image in zip(row, images, strict=True):
@@ -89,10 +89,9 @@ def temperature_grid(table: DataFrame) -> Figure:
     ReSSL.
 
     The best cell of each row of several is framed, of ours where all are means over seeds: the best of single seeds
-    says little. Printed, it is the best of all temperatures, also of those that are not drawn. Cells in which both
-    temperatures agree are dashed, missing ones hatched. Ours and printed share a colour scale with the paper recipe
-    alone; printed values are not shown on bundled data. ReSSL has colours of its own, because a collapse would leave no
-    difference between those of SCE.
+    says little. Printed, it is the best of all temperatures, also of those that are not drawn. Missing cells are
+    hatched. Ours and printed share a colour scale with the paper recipe alone; printed values are not shown on bundled
+    data. ReSSL has colours of its own, because a collapse would leave no difference between those of SCE.
 
     Args:
         table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
@@ -103,34 +102,30 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     Source: SCE supplement, Table 2.
     """
-    table = table.assign(published=style.comparable(table))
-    sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
+    ours = table.assign(value=table["ours"])
+    printed = table.assign(value=style.comparable(table), std=math.nan).dropna(subset="value")
+    sce, ressl = (ours[ours["method"] == method] for method in ("sce", "ressl"))
     together = style.only(table, "preset") == "paper"
-    apart = "" if together else " (not comparable: own colours)"
-    shared = sce[["ours", "published"]] if together else None
-    maps = [
-        ("SCE, ours", sce, "ours", shared),
-        (f"SCE, printed{apart}", sce.dropna(subset="published"), "published", shared),
-        ("ReSSL, ours (own colours)", ressl, "ours", None),
-    ]
-    maps = [drawn for drawn in maps if not drawn[1].empty]
+    shared = pd.concat([sce["value"], printed["value"]]) if together else None
+    maps = [("SCE, ours", sce, shared, _best_of_rows(sce))]
+    if len(printed):
+        apart = "" if together else " (not comparable: own colours)"
+        best = printed_grid(style.only(table, "dataset")).groupby("temperature").max()
+        maps.append((f"SCE, printed{apart}", printed, shared, best))
+    if len(ressl):
+        maps.append(("ReSSL, ours (own colours)", ressl, None, _best_of_rows(ressl)))
     heights = [rows["temperature"].nunique() for _, rows, *_ in maps]
     height = 0.85 + 0.2 * len(maps) + 0.3 * sum(heights)
-    figure, stack = style.panels("", height, len(maps), sharex=True, height_ratios=heights)
-    key_temperatures = np.unique(table["key_temperature"])
-    for axes, (name, rows, column, scale) in zip(stack, maps, strict=True):
+    figure, stack = style.panels(height, len(maps), sharex=True, height_ratios=heights)
+    for axes, (name, rows, scale, best) in zip(stack, maps, strict=True):
         axes.set_title(name, loc="left")
-        ours = column == "ours"
-        candidates = rows.set_index("temperature")["ours"] if ours else printed_grid(style.only(rows, "dataset"))
-        best = candidates.groupby("temperature").max()
-        _heat_map(axes, rows, column, rows[column] if scale is None else scale, key_temperatures, best)
-    axes.set_xlabel(r"temperature of the target $\tau_m$")
+        _heat_map(axes, rows, rows["value"] if scale is None else scale, np.unique(table["key_temperature"]), best)
+    stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     marks = [
         Patch(facecolor="none", label="best of its row", **BEST),
-        Patch(facecolor="none", label=r"$\tau_m = \tau$", **EQUAL),
         Patch(facecolor="white", edgecolor=style.GREY, linewidth=0, hatch="//////", label="no value"),
     ]
-    style.legend_below(figure, marks, 3)
+    style.legend_below(figure, marks)
     best = sce.loc[sce["ours"].idxmax()]
     scatter = "" if np.isnan(best["std"]) else f" {style.PLUS_MINUS} {best['std']:.1f}"
     finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures "
@@ -139,32 +134,34 @@ def temperature_grid(table: DataFrame) -> Figure:
     return style.settled(figure)
 
 
-def _heat_map(
-    axes: Axes, rows: DataFrame, column: str, scale: DataFrame | Series, key_temperatures: np.ndarray, best: Series
-) -> None:
-    """Temperatures downwards, key temperatures across; the values of a column written into the cells, the best framed.
+def _best_of_rows(rows: DataFrame) -> Series:
+    """The highest mean of each temperature of the query whose cells are all means over seeds."""
+    groups = rows.groupby("temperature")
+    return groups["value"].max()[groups["std"].count() == groups.size()]
+
+
+def _heat_map(axes: Axes, rows: DataFrame, scale: Series, key_temperatures: np.ndarray, best: Series) -> None:
+    """Temperatures downwards, key temperatures across; values and deviations written into the cells.
 
     Args:
         scale: from the lowest to the highest of these values colours reach.
         best: by temperature, the value that has a frame.
     """
-    grid = rows.pivot(index="temperature", columns="key_temperature", values=[column, "std"])
-    values, deviations = (grid[part].reindex(columns=key_temperatures) for part in (column, "std"))
-    texts = values.map("{:.2f}".format)
-    if column == "ours":
-        texts += deviations.map("\n\N{PLUS-MINUS SIGN}{:.1f}".format).where(deviations.notna(), "")
+    import seaborn  # which takes a second
+
+    texts = [f"{row.value:.2f}" + ("" if math.isnan(row.std) else f"\n{style.PLUS_MINUS}{row.std:.1f}")
+             for row in rows[["value", "std"]].rename_axis(None).itertuples()]
+    grid = rows.assign(text=texts).pivot(index="temperature", columns="key_temperature", values=["value", "text"])
+    values = grid["value"].reindex(columns=key_temperatures).astype(float)
     axes.patch.set(hatch="//////", edgecolor=style.GREY)
-    seaborn.heatmap(values, ax=axes, cmap=HEAT, vmin=scale.min(axis=None), vmax=scale.max(axis=None), cbar=False,
-                    annot=texts, fmt="", annot_kws={"color": style.INK, "linespacing": 1.0}, linewidth=0.6,
+    seaborn.heatmap(values, ax=axes, cmap=HEAT, vmin=scale.min(), vmax=scale.max(), cbar=False,
+                    annot=grid["text"].reindex(columns=key_temperatures), fmt="",
+                    annot_kws={"color": style.INK, "linespacing": 1.0}, linewidth=0.6,
                     xticklabels=[f"{key:.2f}" for key in key_temperatures],
                     yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
     axes.tick_params(length=0, rotation=0)
     axes.set(xlabel="", ylabel="")
-    of_one_seed = values.notna() & deviations.isna() & (column == "ours")
     for row, (temperature, accuracies) in enumerate(values.iterrows()):
-        if accuracies.count() > 1 and not of_one_seed.loc[temperature].any():
-            for place in np.flatnonzero(accuracies == best[temperature])[:1]:
+        if accuracies.count() > 1 and temperature in best:
+            for place in np.flatnonzero(accuracies == best[temperature])[:1]:  # none if it is not drawn
                 axes.add_patch(Rectangle((place, row), 1, 1, fill=False, clip_on=False, **BEST))
-        for equal in np.flatnonzero(np.isclose(key_temperatures, temperature) & accuracies.notna()):
-            # inside the other frame, which the cell may have too
-            axes.add_patch(Rectangle((equal + 0.03, row + 0.08), 0.94, 0.84, fill=False, clip_on=False, **EQUAL))

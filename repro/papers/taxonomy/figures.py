@@ -45,19 +45,19 @@ def taxonomy(table: DataFrame) -> Figure:
     published = style.comparable(ordered)
     compared = published.notna().any()
     heights = [3.4, *([2.0] if compared else []), 1.3]
-    figure, (top, *middle, bottom) = style.panels(
-        "", 0.7 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
+    figure, stack = style.panels(0.5 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
+    top, *middle, bottom = stack
     style.draw_published(top, ordered.index, published, style.PRINTED)
-    style.draw_ours(top, ordered.index, ordered, style.OURS)
+    style.draw_ours(top, ordered.index, ordered["ours"], ordered["std"], style.OURS)
     for baseline in table.loc[random, "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
     style.span(top, "y", 5)
-    style.legend_above(top, columns=3)
     for axes in middle:
         _differences(axes, ordered, published)
     _membership(bottom, ordered["objectives"])
+    style.legend_below(figure, style.legend_of(stack))
     style.entitle(figure, _best(ordered, published), style.heading(table))
     return style.settled(figure)
 
@@ -83,10 +83,10 @@ def _best(table: DataFrame, published: Series) -> str:
     best = trained.loc[trained["ours"].idxmax()]
     beyond = ""
     if published.notna().any():
-        beyond = f", printed {table.loc[published.idxmax(), 'objectives']}"
+        beyond = f"; in print {table.loc[published.idxmax(), 'objectives']}"
     baseline = table.loc[table["objectives"] == "random", "ours"]
     above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    return f"Highest is {best['objectives']}{above}{beyond}"
+    return f"Highest here is {best['objectives']}{above}{beyond}"
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
@@ -155,7 +155,7 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         bones: pairs of joints to connect.
         frames: poses per row; a shorter sequence shows each of its frames once.
     """
-    figure, stack = style.panels("", 0.75 * len(sequences), len(sequences), frames, sharex=True, sharey=True)
+    figure, stack = style.panels(0.75 * len(sequences), len(sequences), frames, sharex=True, sharey=True)
     for row, (action, sequence) in zip(np.reshape(stack, (-1, frames)), sequences.items(), strict=True):
         poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
         poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]

@@ -1,7 +1,6 @@
 """The taxonomy's pictures of several experiments, of frames along training, and of linear models."""
 
 import math
-import textwrap
 from decimal import Decimal
 
 import numpy as np
@@ -18,14 +17,11 @@ from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.printed import printed
 from repro.report.style import Look
-from repro.run.export import everything
-from repro.skeleton.recipe import METHODS
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import METHODS, SKELETONS
 
 TERM_LOOKS = {
     "AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^"),
 }
-SOURCES = {"ours": (style.BLUE, "o", style.BLUE), "printed": (style.VERMILLION, "D", "white")}
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
 OF_NOVEMBER = (  # experiments whose runs were probed along training, beside the table's
     "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla", "squared_differences_alone_ucla",
@@ -34,6 +30,7 @@ DEPARTING = (  # experiments that leave the recipe on NW-UCLA
     "frozen_noise_ucla", "selected_on_test_ucla", "float32_ucla", "higher_rate_ucla", "bidirectional_ucla",
     "denoising_ucla", *OF_NOVEMBER, "three_layers_rates_ucla",
 )
+ROW_SETS = {"unmixed+best": "nine objectives", "all": "all fifteen"}
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
     "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
@@ -65,9 +62,8 @@ VARIANTS = Plot(
 )
 
 
-def variants(frame: DataFrame) -> DataFrame:
+def variants(cells: DataFrame) -> DataFrame:
     """The rows of the experiments that leave the recipe, beside what the recipe has."""
-    cells = everything()
     parts = [beside_recipe(name, cells) for name in DEPARTING]
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
@@ -149,9 +145,10 @@ def specifications(curve: DataFrame) -> Figure:
     ranks = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
     places = ranks.reset_index(names="place")
     curve = curve.merge(places, on=["rows", "column"])
-    figure, stack = style.panels("", 5.6, 3, grid="y", sharex=True, height_ratios=[14, 11, 5])
+    figure, stack = style.panels(5.6, 3, sharex=True, height_ratios=[14, 11, 5])
     nine = places.set_index(["rows", "column"]).loc[NINE, "place"]
     for axes in stack:
+        axes.grid(axis="y")
         axes.axvline(nine, color=style.PALE, linewidth=3)
 
     top, claimed = stack[0], printed("taxonomy_glm_claim")["t"].item()
@@ -177,49 +174,41 @@ def specifications(curve: DataFrame) -> Figure:
     keys += [Line2D([], [], color=style.INK, marker="o", label=label, markerfacecolor=face, **small)
              for label, face in (("p < 0.05", style.INK), ("p \u2265 0.05", "white"))]
     keys.append(Line2D([], [], color=style.PALE, linewidth=3, label="9 rows, UCLA"))
-    style.legend_below(figure, keys, 4)
+    style.legend_below(figure, keys)
     strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
     finding = f"AD is significant in {strong.get('AD', 0)} of {len(places)} models, CD in {strong.get('CD', 0)}"
     style.entitle(figure, finding, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
     return style.settled(figure)
 
 
-@style.styled()
-def effects(table: DataFrame) -> Figure:
-    """What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear model), in our
-    results and in the printed ones.
+def intervals(rows: DataFrame) -> DataFrame:
+    """Rows of `glm.forest` with half the length of their 95 % interval, `std`, and the panel that each belongs to.
 
-    A panel for each row set. On bundled data the printed effects, which belong to other data, have panels of their own.
-
-    Args:
-        table: of `glm.forest`.
+    A panel is a row set. On bundled data the printed effects, which belong to other data, have panels of their own.
     """
-    panel_rows = [rows for _, rows in table.groupby("rows", sort=False)]
-    if manifest.bundled(table["dataset"].iloc[0]):
-        panel_rows = [rows[rows["source"] == source] for rows in panel_rows for source in SOURCES]
-    figure, stack = style.panels("", 1.3 + 1.25 * len(panel_rows), len(panel_rows), grid="x", sharex=True)
-    for axes, panel in zip(stack, panel_rows, strict=True):
-        axes.axvline(0, color=style.GREY, linewidth=0.6)
-        sources = style.in_order(panel["source"], SOURCES)
-        for place, source in enumerate(sources):
-            colour, marker, face = SOURCES[source]
-            rows = panel[panel["source"] == source]
-            y = rows["term"].map(glm.TERMS.index) + (place - (len(sources) - 1) / 2) * 0.32
-            axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=0.8)
-            axes.plot(rows["estimate"], y, color=colour, marker=marker, markerfacecolor=face, linestyle="none")
-        said = [f"{row.source.capitalize()}: {row.statement}" for row in panel.drop_duplicates("source").itertuples()]
-        style.names_down(axes, glm.TERMS)
-        axes.set_title("\n".join(textwrap.fill(text, 60) for text in said), loc="left")
-    stack[-1].set_xlabel("added to the accuracy (percentage points)")
-    keys = [Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="-", label=source)
-            for source, (colour, marker, face) in SOURCES.items() if (table["source"] == source).any()]
-    style.legend_below(figure, keys, 2)
-    ours, told = table[table["source"] == "ours"], []
-    for rows, panel in ours.groupby("rows", sort=False):
-        apart = panel.loc[(panel["low"] > 0) | (panel["high"] < 0), "term"]
-        told.append(f"{', '.join(apart) or 'no term'} of {len(glm.ROW_SETS[rows])} objectives")
-    style.entitle(figure, f"Told from zero in our results: {'; '.join(told)}", style.heading(table, "95 % intervals"))
-    return style.settled(figure)
+    panels = rows["rows"].map(ROW_SETS)
+    if manifest.bundled(style.only(rows, "dataset")):
+        panels += ", " + rows["source"]
+    return rows.assign(panel=panels, std=(rows["high"] - rows["low"]) / 2, n_seeds=1, zero=0.0, errors="95 % intervals")
+
+
+def _told_from_zero(plot: Plot, data: DataFrame) -> str:
+    """Which of our terms have an interval without zero, in each panel."""
+    told = []
+    for panel, rows in data[data[LINE] == "ours"].groupby("panel", sort=False):
+        apart = rows.loc[rows["value"].abs() > rows["std"], "x"]
+        told.append(f"{', '.join(apart) or 'no term'} of {panel.removesuffix(', ours')}")
+    return f"Told from zero in our results: {'; '.join(told)}"
+
+
+EFFECTS = Plot(
+    caption="What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear model), in "
+    "our results and in the printed ones. A panel for each row set; on bundled data the printed effects, which belong "
+    "to other data, have panels of their own.",
+    x="term", y="estimate", hue="source", panel="panel", names={term: term for term in glm.TERMS}, prepare=intervals,
+    reference="zero", ylabel="added to the accuracy\n(points)", joined=False, columns=2, height=1.5,
+    finding=_told_from_zero, looks={"ours": style.OURS, "printed": style.PRINTED},
+)
 
 
 def _rounded(table: DataFrame) -> DataFrame:
@@ -232,46 +221,14 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
 
 
-def agreement(table: DataFrame) -> str:
-    """How far a table agrees with the printed column, in words; random initialisation is left out.
-
-    Spearman's correlation with it; the standard deviation s between seeds in points, pooled over the objectives
-    (weights: seeds - 1) but those of `rules.SCATTERED`, which have that of their own seeds; and which objectives stand
-    further from it than twice s sqrt(1 + 1/n), the farthest first: our mean of n seeds has the variance s^2 / n and the
-    printed number, taken for one run, s^2.
-
-    Args:
-        table: rows of a table, as `run_table` returns them.
-    """
-    table = table[table["objectives"] != "random"]
-    compared = table[["ours", "published"]].notna().all(axis=1).sum()
-    if not compared:
-        return "Nothing is compared: no printed number belongs to this data."
-    recipe = ", ".join([f"{style.only(table, 'preset').capitalize()} recipe", *style.departures_in_words(table)])
-    correlation = table["ours"].corr(table["published"], method="spearman")
-    order = f"{recipe}: Spearman's correlation with the printed column is {correlation:.2f} ({compared} objectives)."
-    scattered = table["objectives"].isin(rules.SCATTERED)
-    freedom = (table["n_seeds"] - 1).where(table["std"].notna() & ~scattered, 0)
-    if not freedom.any():
-        return f"{order} One seed says nothing about how far numbers scatter."
-    deviation = math.sqrt((table["std"] ** 2 * freedom).sum() / freedom.sum())
-    distances = table["difference"].abs() / table["std"].where(scattered, deviation) / (1 + 1 / table["n_seeds"]) ** 0.5
-    apart = table.loc[distances[distances > 2].sort_values(ascending=False).index]
-    names = [f"{row.objectives} ({row.difference:+.1f})" for row in apart.itertuples()]
-    own = f"; {' and '.join(table['objectives'][scattered])} by their own seeds" if scattered.any() else ""
-    return (f"{order} The standard deviation between seeds is {deviation:.1f} points ({freedom.sum()} degrees of "
-            f"freedom{own}). More than two of them away from one printed run: "
-            f"{', '.join([f'{len(names)} of {compared} objectives', *names])}.")
-
-
-def printed_column(frame: DataFrame) -> DataFrame:
+def printed_column(cells: DataFrame) -> DataFrame:
     """`rules.compared` of our probes along training, which another picture shows."""
-    return rules.compared(frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"])).round(4)
+    probes = frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"], cells)
+    return rules.compared(probes).round(4)
 
 
-def forest(name: str) -> DataFrame:
+def forest(name: str, cells: DataFrame) -> DataFrame:
     """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
-    cells = everything()
     ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
     ours = with_terms(ours[ours["objectives"].isin(METHODS)].reset_index(drop=True))
     known = set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"])
@@ -285,11 +242,11 @@ PICTURES = {
         experiments=("taxonomy_ucla", "taxonomy_ucla_earlier", "frozen_noise_ucla"), frame="epochs", fields=CONTRASTED,
         rows=first_seeds, plot=SEQUENCE_CONTRAST),
     "glm_specifications": Picture(
-        experiments=(), rows=lambda frame: _rounded(glm.specification_curve()), plot=specifications),
+        experiments=(), rows=lambda cells: _rounded(glm.specification_curve()), plot=specifications),
     "glm_forest_ucla": Picture(
-        experiments=("taxonomy_ucla",), rows=lambda frame: forest("taxonomy_ucla"), plot=effects),
+        experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
     "glm_forest_synthetic": Picture(
-        experiments=("taxonomy_synthetic",), rows=lambda frame: forest("taxonomy_synthetic"), plot=effects),
+        experiments=("taxonomy_synthetic",), rows=lambda cells: forest("taxonomy_synthetic", cells), plot=EFFECTS),
     "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=variants, plot=VARIANTS),
     "printed_column_ucla": Picture(
         experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),

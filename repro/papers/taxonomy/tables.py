@@ -5,13 +5,11 @@ from typing import Any
 
 from pandas import DataFrame
 
-from repro.papers.taxonomy import figures
 from repro.report.printed import printed
 from repro.skeleton import DATASETS
-from repro.skeleton.recipe import METHODS
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
-from repro.table import Table
+from repro.table import Lazy, Table
 
 MEASURES = (
     "linear", "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread", "decoded_scale",
@@ -64,7 +62,7 @@ TABLES = {
         printed_by=("layers", "units"),
         measures=MEASURES,
         arrange=with_terms,
-        plot=figures.taxonomy,
+        plot=Lazy("repro.papers.taxonomy.figures", "taxonomy"),
     ),
     "encoder_collapse": Table(
         name="encoder_collapse",
@@ -76,6 +74,6 @@ TABLES = {
         columns=("layers", "objectives"),
         printed=printed_by_depth,
         measures=(*MEASURES[:-1], "linear_best"),  # AE trains no decoder; the best of the probe is what is released
-        plot=figures.ENCODER_COLLAPSE,
+        plot=Lazy("repro.papers.taxonomy.figures", "ENCODER_COLLAPSE"),
     ),
 }
