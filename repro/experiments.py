@@ -232,7 +232,8 @@ def draw(name: str, rows: DataFrame) -> Any:
 
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
-        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does.
+        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
+            one all stored cells, as `run.export.everything` does.
     """
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:

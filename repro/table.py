@@ -19,7 +19,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -525,10 +524,10 @@ class Table:
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        named = [SimpleNamespace(**row) for row in first.to_dict("records")]
-        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row) for row in named]
+        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row)
+                              for row in first.itertuples()]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
-                      for row in named]
+                      for row in first.itertuples()]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
