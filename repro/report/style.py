@@ -260,7 +260,8 @@ def span(axes: Axes, direction: str, least: float) -> None:
 
 def entitle(figure: Figure, finding: str, provenance: str) -> None:
     """The finding above a picture, and below it, small, what it was drawn from."""
-    figure.suptitle(textwrap.fill(finding, TITLE_WIDTH), fontweight="bold", x=0.01, ha="left")
+    title = textwrap.fill(finding, TITLE_WIDTH, break_on_hyphens=False)
+    figure.suptitle(title, fontweight="bold", x=0.01, ha="left")
     below = LINE_HEIGHT * (provenance.count("\n") + 1.5)
     above = below
     for legend in figure.legends:  # between the panels and the provenance
