@@ -16,8 +16,9 @@ from benchmarks.stopwatch import options, show, turns
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
-from repro.skeleton.study import SKELETONS
-from repro.table import find, train
+from repro.run.training import train
+from repro.skeleton.recipe import SKELETONS
+from repro.table import find
 
 
 def finish(cells: Sequence[Cell], engine: str, workers: int) -> None:

@@ -19,6 +19,7 @@ from repro.contrast import objectives
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
+from repro.skeleton.terms import KINDS
 
 SEQUENCES, FRAMES, FEATURES = 1013, 50, 60
 STEPS_OF_A_CELL = 150 * (SEQUENCES // 32)
@@ -65,15 +66,15 @@ class Plain(Pretrainer):
 
     def _represented(
         self, model: SkeletonModel, inputs: dict[str, Tensor], cpu_lengths: Tensor, least: int = 0
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        embedded, decoded = {}, {}
+    ) -> dict[str, dict[str, Tensor]]:
+        represented: dict[str, dict[str, Tensor]] = {kind: {} for kind in KINDS}
         for name, view in inputs.items():
             readouts = model.encoder(view, cpu_lengths)
             if name in self.needs["embedded"]:
-                embedded[name] = functional.normalize(model.head(readouts).float(), dim=1)
+                represented["embedded"][name] = functional.normalize(model.head(readouts).float(), dim=1)
             if name in self.needs["decoded"]:
-                decoded[name] = model.decoder(readouts, max(view.shape[1], least))
-        return embedded, decoded
+                represented["decoded"][name] = model.decoder(readouts, max(view.shape[1], least))
+        return represented
 
 
 def plain_attraction(query: Tensor, target: Tensor) -> Tensor:

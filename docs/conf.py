@@ -1,8 +1,10 @@
 """What Sphinx is told of the book, which `repro report` gathers and builds. Read, a page asks nobody for anything."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import nh3
+import plotly.offline
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -11,7 +13,7 @@ project = "repro"
 extensions = ["myst_nb"]
 root_doc = "index"
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "html_image"]
 nb_execution_mode = "off"     # `repro report` has executed them
 nb_output_stderr = "remove"   # bars of progress
 nb_render_markdown_format = "myst"  # so that links of outputs lead to pages
@@ -19,7 +21,8 @@ nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures 
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 html_theme = "sphinx_book_theme"
 html_title = "repro"
-html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False}
+html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False,
+                      "footer_content_items": []}
 html_context = {"default_mode": "auto"}  # light or dark, as the reader has it
 html_math_renderer = "mathml"
 
@@ -27,7 +30,15 @@ POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-sr
           "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'self'")
 STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-space: normal !important }
 .dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
-.dt-container thead input { width: 7em }"""
+.dt-container thead input { width: 7em }
+div[data-figure] { overflow-x: auto } div[data-figure] > div { min-width: 40em }"""
+DRAW = """for (const place of document.querySelectorAll("div[data-figure]")) {
+    const {data, layout, frames} = JSON.parse(place.dataset.figure), frame = {duration: 90, redraw: true}
+    const play = {label: "play", method: "animate", args: [null, {frame, transition: {duration: 0}}]}
+    if (frames?.length) layout.updatemenus = [{type: "buttons", x: 0, y: 1.3, xanchor: "left", buttons: [play]}]
+    Plotly.newPlot(place.appendChild(document.createElement("div")),
+                   {data, layout, frames, config: {responsive: true, displaylogo: false}})
+}"""
 HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
         f"<style>{STYLE}</style>")
 
@@ -35,6 +46,9 @@ HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta na
 def add_policy(app, page, template, context, doctree):
     """Forbid every page to the browser to load from elsewhere, whatever stands in it."""
     context["metatags"] = HEAD + context.get("metatags", "")
+    if "data-figure" in context.get("body", ""):
+        script = context["pathto"]("_static/plotly.min.js", resource=True)
+        context["body"] += f'<script src="{script}"></script><script>{DRAW}</script>'
 
 
 def clean_outputs(app, doctree, page):
@@ -42,7 +56,8 @@ def clean_outputs(app, doctree, page):
     if not page.startswith("notebooks/"):
         return
     for raw in [*doctree.findall(nodes.raw)]:
-        html = nh3.clean(raw.astext(), attribute_filter=keep_attribute, url_schemes={"http", "https", "data"})
+        html = nh3.clean(raw.astext(), attributes=nh3.ALLOWED_ATTRIBUTES | {"div": {"data-figure"}},
+                         attribute_filter=keep_attribute, url_schemes={"http", "https", "data"})
         raw.replace_self(nodes.raw("", html, format="html"))
     for image in [*doctree.findall(nodes.image)]:
         if urlsplit(image["uri"]).netloc:
@@ -54,6 +69,13 @@ def keep_attribute(element, name, value):
     if name == "src":
         return value if value.startswith("data:image/") else None
     return None if value.strip().lower().startswith("data:") else value
+
+
+def add_plotly(app, error):
+    """Put the script that draws plotly's figures beside the pages."""
+    if error is None:
+        path = Path(app.outdir) / "_static" / "plotly.min.js"
+        path.write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def write_math(translator, node):
@@ -70,5 +92,6 @@ def setup(app):
     """What Sphinx calls first."""
     app.connect("html-page-context", add_policy)
     app.connect("doctree-resolved", clean_outputs)
+    app.connect("build-finished", add_plotly)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,15 +2,15 @@
 
 `run_table` trains what is missing of a table and returns it, `results` returns that of a saved experiment and trains
 nothing, `draw` draws either, `frames` is what cells have left beside numbers, `finished` is every cell there is, `load`
-reads a trained encoder from a file. `TABLES` and `EXPERIMENTS` are there by name. They are imported when they are asked
-for, as what they need takes seconds.
+reads a trained encoder, one that comes along or your own. `TABLES` and `EXPERIMENTS` are there by name. They are
+imported when they are asked for, as what they need takes seconds.
 """
 
 import importlib
 from typing import Any
 
 PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "results": "repro.experiments",
-          "frames": "repro.experiments", "draw": "repro.experiments", "load": "repro.weights"}
+          "frames": "repro.experiments", "draw": "repro.experiments", "load": "repro.encoders"}
 
 
 def __getattr__(name: str) -> Any:

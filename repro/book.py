@@ -4,10 +4,12 @@
 `book`.
 """
 
+import contextlib
 import html
 import importlib.util
 import logging
 import math
+import os
 import re
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
-from repro.data.disk import naming
+from repro.data.disk import naming, scratch
 from repro.experiments import experiments, results
 from repro.table import by_study, find
 
@@ -31,6 +33,8 @@ GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*")
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
+SMOKE = ("\n\n**No result.** Of this table nothing is finished on the data at hand. What follows is a smoke run of "
+         "bundled data, one epoch, which shows what the notebook does; its numbers say nothing about the paper.")
 SLOW = 300  # seconds that one cell of a notebook may take
 CONTENTS = """
 
@@ -103,9 +107,7 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
     empty = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not empty and not (first.is_file() and GENERATOR in first.read_text("utf-8", errors="replace")):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with naming(output), tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
-        folder = Path(temporary)
+    with naming(output), scratch(output.with_name(f".{output.name}")) as folder:
         source = folder / "source"
         gather(root, source)
         failed = execute(root / "notebooks", source / "notebooks")
@@ -134,24 +136,62 @@ def gather(root: Path, source: Path) -> None:
 
 
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
-    """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors."""
-    import papermill
+    """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
 
+    One of a table of which nothing is finished on the data at hand has a smoke run instead, in a folder of runs that
+    ends with it, and says so.
+    """
     target.mkdir(parents=True)
-    logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
     failed: dict[str, str] = {}
     for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
-        executed = target / path.name
-        try:
-            papermill.execute_notebook(path, executed, arguments_of(path), cwd=notebooks, progress_bar=False,
-                                       log_output=False, execution_timeout=SLOW)
-        except papermill.PapermillExecutionError as error:
-            failed[path.stem] = f"{error.ename}: {error.evalue}"
-        except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
-            failed[path.stem] = f"{type(error).__name__}: {error}"
-        if path.stem in failed:
+        executed, arguments = target / path.name, arguments_of(path)
+        error = _execute(path, executed, arguments)
+        if error and arguments:
+            with tempfile.TemporaryDirectory() as runs, _runs_in(runs):
+                error = _execute(path, executed, {"preset": "smoke"})
+            if not error:
+                _say_smoke(executed)
+        if error:
+            failed[path.stem] = error
             executed.unlink(missing_ok=True)
     return failed
+
+
+def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
+    """Execute a notebook; returns what went wrong, or ""."""
+    import papermill
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
+    try:
+        papermill.execute_notebook(
+            path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
+            store_widget_state=False, extra_arguments=["--log-level=ERROR"])
+    except papermill.PapermillExecutionError as error:
+        return f"{error.ename}: {error.evalue}"
+    except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@contextlib.contextmanager
+def _runs_in(folder: str) -> Iterator[None]:
+    """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
+    before = dict(os.environ)
+    os.environ["REPRO_RUNS"] = folder
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _say_smoke(executed: Path) -> None:
+    """Begin a notebook with a line that it shows a smoke run."""
+    import nbformat
+
+    notebook = nbformat.read(executed, as_version=4)
+    notebook.cells[0].source += SMOKE
+    nbformat.write(notebook, executed)
 
 
 def arguments_of(notebook: Path) -> dict[str, Any]:

@@ -9,17 +9,21 @@ import math
 import shutil
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from repro import papers
 from repro.data import manifest, present
-from repro.data.disk import acquire, write_atomically
+from repro.data.disk import acquire, remove_half_written, write_atomically
 from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
+
+if TYPE_CHECKING:
+    from repro.table import Table as DeclaredTable
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
@@ -90,19 +94,17 @@ def run(
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
-    if asked_for_help:
+    if asked_for_help and name is None:
         print(context.get_help())
-        if name:
-            entry = papers.saved().get(choose("name", name, [*papers.lines(), *papers.saved()]), {"table": name})
-            shown = preset or entry.get("preset", "auto")
-            print("\n".join(["", *_fields(entry["table"], dataset or entry.get("dataset"), shown, variant or "none",
-                                          every=True)]))
         return
     if name is None or name.startswith("-"):
         raise ValueError(f"{name or 'nothing'} stands where the table should: repro run NAME ...; tables are {NAMES}")
     choose("name", name, [*papers.lines(), *papers.saved()])
     given = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant}
     choices = {option: value for option, value in given.items() if value is not None} | _further(context.args)
+    if asked_for_help:
+        print("\n".join([context.get_help(), "", *_options(name, choices)]))
+        return
     Store().require_usable()
 
     from repro import experiments
@@ -267,7 +269,8 @@ def results_list(
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the frames of pictures.
 
-    Of one cell the newest counts: what you trained again takes the place of what was there.
+    Of one cell yours counts: what you trained again takes the place of what was there, unless that is of a newer
+    evaluation.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
 
     Example: repro results export
@@ -277,6 +280,7 @@ def results_export() -> None:
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
+        remove_half_written(path.parent)
         before, finished = read_cells(path), finished_cells(store)
         cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
         left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
@@ -291,6 +295,7 @@ def results_export() -> None:
 def results_weights(
     key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
     output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
+    half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
     """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
 
@@ -298,9 +303,9 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    from repro.weights import export
+    from repro.encoders import export
 
-    print(export(key, output or Path(f"{key}.safetensors")))
+    print(export(key, output or Path(f"{key}.safetensors"), half=half))
 
 
 @app.command()
@@ -311,7 +316,7 @@ def figures(
 ) -> None:
     """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
 
-    Trains nothing. Your cells stand among those that came with the project, the newest of one cell. A figure that
+    Trains nothing. Your cells stand among those that came with the project, of one cell yours. A figure that
     cannot be drawn is named at the end and leaves the others alone; then it ends with status 1.
 
     Example: repro figures taxonomy_ucla --output drawn
@@ -395,21 +400,39 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _fields(
-    name: str, dataset: str | None, preset: str, variant: str, *, every: bool = False, **fields: str
-) -> list[str]:
-    """A line for each field of what a table trains: name, value, source; of `every` field, or of those it uses."""
+def _options(name: str, choices: Mapping[str, str]) -> list[str]:
+    """A line for each field that `repro run NAME` takes: its values with these choices, the paper's, their source."""
+    from repro.table import find
+
+    entry = papers.saved().get(name, {"table": name})
+    arguments = {option: entry[option] for option in ("dataset", "preset", "variant") if option in entry}
+    arguments |= {**entry.get("fields", {}), **choices}
+    arguments.pop("seeds", None)
+    table = find(entry["table"])
+    rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
+    return [*lines, *_choices(table)]
+
+
+def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
+    """A line for each field that a table's recipe uses: name, value, source."""
     from repro.table import find
 
     table = find(name)
-    rows = table.described(dataset, preset, variant, every=every, **fields)
+    rows = table.described(dataset, preset, variant, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [
         f"{field:<{width}}  {value!s:<12}  {source}{'' if field in table.study.fields else ', no option'}"
         for field, value, source in rows
     ]
+    return [*lines, *_choices(table)]
+
+
+def _choices(table: "DeclaredTable") -> list[str]:
+    """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
-    return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
+    return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]
 
 
 def _further(arguments: list[str]) -> dict[str, str]:

@@ -1,9 +1,12 @@
 """What one needs to know when something does not work: versions, devices, folders, data, runs, and what is wrong."""
 
+import contextlib
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -11,12 +14,20 @@ from pathlib import Path
 import torch
 
 from repro.data import manifest, present
+from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
-from repro.run.export import examined_cells, finished_cells, merged
-from repro.run.store import Store, owner, read_description, read_result, trained
+from repro.run.export import examined_cells, finished_cells, merged, row_of
+from repro.run.fit import check_step, read_checkpoint
+from repro.run.store import Store, owner, parse_json, read_description, read_result, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")
 LISTED = 5                         # unfinished cells that are named
+HELD = 3                           # the status of a process that finds a lock held
+ACQUIRE = f"""import filelock, sys
+try:
+    filelock.FileLock(sys.argv[1], fallback_to_soft=False).acquire(timeout=0)
+except filelock.Timeout:
+    sys.exit({HELD})"""
 KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
 
 
@@ -64,8 +75,21 @@ def _folders() -> Iterator[str]:
     yield f"REPRO_RUNS: {runs}{'' if os.path.isdir(runs) else ', not there yet'}, {free / 1e9:.1f} GB free"
     try:
         Store(runs).require_writable()
+        yield from _locks(runs)
     except OSError as error:
         yield Problem(error)
+
+
+def _locks(runs: Path) -> Iterator[str]:
+    """Whether a lock that this process holds keeps another one away, tried on the file system of the runs."""
+    there = next(folder for folder in (runs, *runs.parents) if folder.exists())
+    with tempfile.TemporaryDirectory(prefix=".lock-", dir=there) as folder, acquire(Path(folder) / "lock"):
+        other = subprocess.run([sys.executable, "-c", ACQUIRE, f"{folder}/lock"], capture_output=True, check=False)
+    if other.returncode == 0:
+        yield Problem(f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train "
+                      "one cell at once; set REPRO_RUNS to a folder on another one")
+    else:
+        yield f"locks: {'held against another process' if other.returncode == HELD else other.stderr.decode()}"
 
 
 def _data() -> Iterator[str]:
@@ -113,11 +137,28 @@ def examined_runs(root: Path) -> Iterator[str]:
         yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
         yield "an unfinished cell goes on when the command that began it is given again"
-    for folder in sorted([*root.glob(".plan-*"), *root.glob(".report.*")]):
-        yield f"left over, unless a plan or a report is being made: {folder}; delete it"
+    committed = manifest.project_root() / "figures" / ".figures"
+    places = [root / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
+    for folder in filter(abandoned, [*places, committed]):
+        yield f"left by a killed command, removed by the next of its kind: {folder}"
     for folder in finished:
         try:
-            read_result(folder / "result.json")
-            read_description(folder / "recipe.json")
+            row_of(read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")})
         except ValueError as error:
             yield Problem(error)
+    for path in (path for folder in [*finished, *begun] for path in folder.glob("checkpoint.pt")):
+        try:
+            _check_checkpoint(path)
+        except ValueError as error:
+            yield Problem(error)
+
+
+def _check_checkpoint(path: Path) -> None:
+    """Raise ValueError, saying what follows, if a checkpoint is damaged, or beyond the training that its log tells."""
+    try:
+        state = read_checkpoint(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); an unfinished cell will begin at an earlier state, a finished "
+                         "one has lost its weights") from error
+    with contextlib.suppress(OSError, LookupError), open(path.with_name("progress.jsonl"), encoding="utf-8") as log:
+        check_step(path.parent, state, parse_json(log.readline())["of"])

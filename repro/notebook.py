@@ -4,6 +4,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pandas import DataFrame
+from pandas.io.formats.style import Styler
+
 from repro.data import manifest
 from repro.recipe import choose
 from repro.run import device as devices
@@ -42,8 +45,8 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     planned = cells(**settings)
     finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)
-    first = planned[0]
-    print(f"{len(planned)} cells of preset {first.preset} on {first.dataset}, {finished} finished")
+    presets = ", ".join(dict.fromkeys(cell.preset for cell in planned))
+    print(f"{len(planned)} cells of preset {presets} on {planned[0].dataset}, {finished} finished")
     return settings
 
 
@@ -61,6 +64,17 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
     settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
     _print_environment(settings)
     return read(**{name: value for name, value in settings.items() if name in names})
+
+
+def shown(table: DataFrame, precision: int = 2) -> Styler:
+    """A table as a notebook shows it: without the numbers of its rows, and without columns in which nothing stands.
+
+    Raises ValueError if it has no rows, which further cells could draw.
+    """
+    if table.empty:
+        raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
+    filled = table.dropna(axis="columns", how="all")
+    return filled.style.hide(axis="index").format(precision=precision, na_rep="")
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

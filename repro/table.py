@@ -7,40 +7,39 @@
 
 `Table.asked` lists the recipes of the rows, `run_table` trains those of their cells that are missing (`train`), and
 `Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their keys alone.
+
+Tables are declared, described and read without torch, which is imported where something is trained.
 """
 
-import contextlib
 import dataclasses
 import functools
 import importlib
+import importlib.util
 import inspect
 import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
-import torch
 from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
-from repro.run import device as devices
-from repro.run import frames
 from repro.run.code import Code
-from repro.run.engine import pool_of, run_cells
+from repro.run.display import in_one_display
 from repro.run.export import committed_fields, everything, rows_of
-from repro.run.fit import fit
-from repro.run.learner import Learner
-from repro.run.plan import plan
-from repro.run.store import Cell, Run, Store, warn_once
-from repro.run.tensorboard import followed
+from repro.run.store import Cell, Store, warn_once
 
 if TYPE_CHECKING:
+    import torch
+
     from repro.report.plots import Drawn
+    from repro.run.learner import Learner
 
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
@@ -57,6 +56,22 @@ def nothing(*about: Any) -> Any:
     return ()
 
 
+@dataclasses.dataclass(frozen=True)
+class Lazy:
+    """What a module has, imported when it is needed: a declaration that names a function needs nothing else of it."""
+
+    module: str
+    name: str
+
+    @property
+    def value(self) -> Any:
+        """The function, or whatever it is."""
+        return getattr(importlib.import_module(self.module), self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.value(*arguments)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
     """How a recipe is trained and measured. Its functions are of modules, so that worker processes can import them.
@@ -70,12 +85,14 @@ class Study:
         load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
-        measure: finite numbers, texts and frames that a trained learner gives. Of numbers that several learners give,
-            the mean counts, of texts and frames the last. A frame is stored in the cell's folder, see `run.frames`.
+        measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
+            learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
+            `run.frames`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
+        shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
 
@@ -84,12 +101,13 @@ class Study:
     presets: Mapping[str, Callable[..., Any]]
     variants: Mapping[str, Fields]
     load: Callable[[Any], Any]
-    learners: Callable[[Any, Any, int, torch.device], Iterator[Learner]]
+    learners: "Callable[[Any, Any, int, torch.device], Iterator[Learner]]"
     measure: Callable[[Any], Measures]
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
-    check: Callable[[Any, torch.device], None] = nothing
+    check: "Callable[[Any, torch.device], None]" = nothing
+    shared: bool = False
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
@@ -103,6 +121,19 @@ class Study:
                         "would change their keys; write before=VALUE in its setting, the value that they were trained "
                         f"with, or since={self.version} if the version of the training is raised with it"
                     )
+
+    def derived(self, name: str, *, version: int, **changes: Any) -> "Study":
+        """A study of a paper's own, which changes parts of this one, such as `recipe`, `presets` and `learners`.
+
+        Its trainings have a version beside this one's, and both are in the keys of its cells: they are numbered by 100
+        times this one's version, which is raised with it, plus `version`, to be raised when what is changed here gives
+        other numbers.
+
+        Raises:
+            ValueError: unless `version` is a whole number from 1 to 99.
+        """
+        own = choose("version", version, range(1, 100))
+        return dataclasses.replace(self, name=name, version=100 * self.version + own, **changes)
 
     @property
     def fields(self) -> list[str]:
@@ -130,7 +161,8 @@ class Study:
     @property
     def code(self) -> Code:
         """The code that trains it."""
-        return Code(self.name, self.version, self.learners.__module__)
+        module = self.learners.module if isinstance(self.learners, Lazy) else self.learners.__module__
+        return Code(self.name, self.version, module)
 
     def of_other_code(self, cells: DataFrame) -> str:
         """Which stored cells of today's version were trained by code whose numbers may be others, and what to do.
@@ -147,7 +179,7 @@ class Study:
         which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
         return f"{which} were trained by other code; {self.code.advice()}"
 
-    def untrained(self, cell: Cell, device: torch.device) -> Iterator[Learner]:
+    def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
         """The learners of a cell, one after the other, before their first steps."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
@@ -190,45 +222,7 @@ class Study:
             ) from error
 
 
-def train(
-    run: Run, progress: tqdm, *, study: Study, device: torch.device
-) -> Generator[None, None, dict[str, Any]]:
-    """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
-
-    Returns:
-        The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
-
-    Raises:
-        ValueError: as `Cell.require`, and if the recipe does not suit the data.
-        NonFiniteLoss: as `fit`.
-    """
-    devices.begin(device)
-    recipe = run.cell.recipe
-    data = study.load(recipe)
-    run.cell.require(data.digest)
-    costs: list[dict[str, Any]] = []
-    measured: dict[str, list[Any]] = {}
-    for learner in study.learners(recipe, data, run.cell.seed, device):
-        if devices.first():
-            run.begin()
-        probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-        every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-        folder = run.folder / learner.name
-        folder.mkdir(exist_ok=True)
-        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code)
-        costs.append((yield from training))
-        costs[-1]["precision"] = learner.precision
-        for name, value in study.measure(learner).items():
-            if not isinstance(value, DataFrame):
-                measured.setdefault(name, []).append(value)
-            elif devices.first():
-                frames.write(value, run.folder / f"{name}.csv")
-    means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
-             for name, values in measured.items()}
-    return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}
-
-
-def optimiser(kind: type[torch.optim.Optimizer], source: str) -> tuple[str, Any, str]:
+def optimiser(kind: "type[torch.optim.Optimizer]", source: str) -> tuple[str, Any, str]:
     """An optimiser as a row of `Study.constants`, with its parameters that recipes do not set."""
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     unset = [f"{name}={defaults[name]}" for name in ("betas", "eps", "dampening", "nesterov") if name in defaults]
@@ -273,7 +267,8 @@ class Table:
             set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
-        methods: values of the naming field that may be asked for; by default those of the rows.
+        methods: values of the naming field that may be asked for; by default those of the rows; None: whatever the
+            recipe takes.
         columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
@@ -291,14 +286,19 @@ class Table:
     study: Study
     rows: Sequence[Fields]
     datasets: Sequence[str]
-    methods: Sequence[str] = ()
+    methods: Sequence[str] | None = ()
     columns: Sequence[str] = ()
     printed: Callable[[Any], float] = lambda row: math.nan
     printed_by: Sequence[str] = ()
     measures: Sequence[str] = ("linear",)
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
-    plot: "Drawn | None" = None
+    plot: "Lazy | Drawn | None" = None
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
+
+    @property
+    def drawing(self) -> "Drawn | None":
+        """Its `plot`, imported."""
+        return self.plot.value if isinstance(self.plot, Lazy) else self.plot
 
     @property
     def parameters(self) -> list[str]:
@@ -309,7 +309,7 @@ class Table:
     def known_methods(self) -> list[str]:
         """Values of the naming field that may be asked for."""
         swept_by_rows = (_several(row[self.study.recipe.named_by]) for row in self._rows(self.datasets[0], "paper"))
-        return list(self.methods) or list(dict.fromkeys(itertools.chain(*swept_by_rows)))
+        return list(self.methods or dict.fromkeys(itertools.chain(*swept_by_rows)))
 
     @property
     def shown(self) -> list[str]:
@@ -359,6 +359,9 @@ class Table:
             version: of the training; by default today's.
             earlier: fields to which the presets of that version gave another value, unless they are asked for.
         """
+        from repro.run import device as devices
+        from repro.run.group import check_alone
+
         for name in fields:
             require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
@@ -368,6 +371,8 @@ class Table:
         asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
                  for row in self.asked(dataset, preset, variant, **fields)]
         where = devices.resolve(device)
+        if not self.study.shared:
+            check_alone(self.study.name)
         for row in asked:
             self.study.check(row.recipe, where)
         cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)
@@ -375,17 +380,15 @@ class Table:
         return [(dataclasses.replace(cell, seed=seed), row) for seed in numbers for cell, row in cells]
 
     def described(
-        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", *, every: bool = False,
-        **fields: Any,
+        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
     ) -> Rows:
-        """What the table trains: (name, value, source) of the fields that a recipe of it uses, or of `every` field.
+        """What the table trains: (name, value, source) of the fields that a recipe of it uses.
 
         The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
         Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
         chosen_data = dataset is not None
-        if dataset is None:
-            dataset = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
+        dataset = self._real_data if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         rows_asked = self.asked(dataset, preset, variant, **fields)
         bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
@@ -405,7 +408,33 @@ class Table:
         deciding = dict.fromkeys(self.study.fields, "follows from others")
         deciding |= dict.fromkeys(by_preset, f"preset {preset}") | dict.fromkeys(chosen, CHOSEN)
         rows = recipe.described(sources, deciding | {"dataset": CHOSEN if chosen_data else "data set of this table"})
-        return [*(row for row in rows if every or recipe.uses(row[0])), *self.study.constants(recipe)]
+        return [*(row for row in rows if recipe.uses(row[0])), *self.study.constants(recipe)]
+
+    def options(
+        self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
+    ) -> list[tuple[str, str, str, str]]:
+        """What `run_table` would take with these arguments, beside what the paper takes.
+
+        Returns:
+            Of every field: name, our values, the paper's, and the source of the latter. They are those of the recipes
+            that use the field, "-" if none does; the paper's are on its own data if ours come with the package.
+        """
+        dataset = self.datasets[0] if dataset is None else dataset
+        ours = self.asked(dataset, resolved(preset, choose("dataset", dataset, self.datasets)), variant, **fields)
+        named, real = self.study.recipe.named_by, self._real_data if manifest.bundled(dataset) else dataset
+        printed = self.asked(real, "paper", **{named: fields.get(named, "auto")})
+        rows = []
+        for name in self.study.fields:
+            values = [_in_brief([row.recipe for row in asked], name) for asked in (ours, printed)]
+            using = next((row.recipe for row in printed if row.recipe.uses(name)), printed[0].recipe)
+            sources = {field: source for field, _, source in using.described(deciding={name: "this table"})}
+            rows.append((name, *values, sources[name]))
+        return rows
+
+    @property
+    def _real_data(self) -> str:
+        """The first of its data sets that does not come with the package."""
+        return next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
 
     def _swept(self, dataset: str, preset: str) -> dict[str, list[Any]]:
         """The values that the rows give to each field, those of the longest sweep first."""
@@ -427,7 +456,8 @@ class Table:
         study, named = self.study, self.study.recipe.named_by
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            if method not in self.known_methods:  # named as it was asked for: "all" stands for several
+            if self.methods is not None and method not in self.known_methods:
+                # named as it was asked for: "all" stands for several
                 choose(named, method if method in swept(fields[named]) else fields[named], self.known_methods)
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
@@ -524,10 +554,10 @@ class Table:
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row)
-                              for row in first.itertuples()]
+        named = [SimpleNamespace(**row) for row in first.to_dict("records")]
+        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row) for row in named]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
-                      for row in first.itertuples()]
+                      for row in named]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
@@ -556,7 +586,7 @@ def require_parameter(name: str, allowed: Sequence[str]) -> None:
         here = [field for field in SYMBOLS.get(name, ()) if field in allowed]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
         hint = f"; it is called {' or '.join(here)}" if here else hint
-        raise TypeError(f"parameter={name!r} is not one of: {', '.join(allowed)}{hint}")
+        raise TypeError(f"parameter={name!r} does not exist{hint} (there are: {', '.join(allowed)})")
 
 
 def _tables() -> dict[str, Table]:
@@ -602,7 +632,7 @@ def run_table(
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
             there are, of figures/cells.csv too.
-        tensorboard: copy the logs of its cells, as they grow, to files for TensorBoard in `tensorboard` of REPRO_RUNS.
+        tensorboard: write what the cells report along training for TensorBoard too, in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -617,13 +647,16 @@ def run_table(
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
+    from repro.run import device as devices
+
     table = find(name)
     choose("train", train, ("missing", "never"))
     pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
     by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
     if train == "missing":
-        _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
-        table.after(cells, device)
+        with in_one_display():
+            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
     if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
         tqdm.write(other, file=sys.stderr)
@@ -631,19 +664,25 @@ def run_table(
 
 
 def _train_missing(
-    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: torch.device, engine: str,
+    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: "torch.device", engine: str,
     workers: str | int, tensorboard: bool,
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
+    from repro.run import device as devices
+    from repro.run import training
+    from repro.run.engine import pool_of, run_cells
+
+    if tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
     store, pool = Store(), pool_of(engine, workers, cells, device)
-    missing = any(store.run(cell).result is None for cell in cells)
-    if missing and cells[0].recipe.precision == "auto" and devices.first():
-        tqdm.write(f"matrix products in {devices.precision_of(cells[0].recipe, device)}", file=sys.stderr)
-    with contextlib.ExitStack() as copying:
-        if tensorboard and devices.first():
-            copying.enter_context(followed([*map(store.run, cells)], store.root / "tensorboard"))
-        run_cells(cells, functools.partial(train, study=table.study, device=device), store, pool=pool,
-                  say=lambda cell: table.outcome(cell, by_key[cell.key], store))
+    missing = sum(store.run(cell).result is None for cell in cells)
+    if missing and devices.first() and sys.stderr.isatty():
+        products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
+        tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
+                   f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
+    board = store.root / "tensorboard" if tensorboard else None
+    train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
 
 
 def plan_table(
@@ -651,10 +690,13 @@ def plan_table(
     **choices: Any,
 ) -> str:
     """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
+    from repro.run import device as devices
+    from repro.run.engine import pool_of
+    from repro.run.plan import plan
+
     table = find(name)
     cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    pool = pool_of(engine, workers, cells, where)
-    return plan(cells, table.study.untrained, Store(), where, pool)
+    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
 
 
 def finished() -> DataFrame:
@@ -677,6 +719,15 @@ def resolved(preset: str, dataset: str) -> str:
     if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
         return preset
     return "quick" if manifest.bundled(dataset) else "paper"
+
+
+def _in_brief(recipes: Sequence[Recipe], name: str) -> str:
+    """The values of a field in the recipes that use it: "10, 30", of more than four the first and the last."""
+    used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
+    values = ["none" if value is None else str(value) for value in used]
+    if len(values) > 4:
+        values = [*values[:2], "...", values[-1]]
+    return ", ".join(values) or "-"
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@ def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, m
     """Named is what its recipes are named by."""
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     monkeypatch.setattr(papers, "tables", lambda: {"shapes": SimpleNamespace(study=SHAPED)})
-    for seed, metrics in enumerate(({"ap": 12.5, "ari": 7.0}, {"ari": 7.0}, {"chosen": "last"})):
+    for seed, metrics in enumerate(({"ap": 12.5, "ari": 7.0}, {"ari": 7.0}, {"select": "last"})):
         finish(Store(tmp_path / "runs"), shaped("ucla", "square"), metrics, seed=seed, study="shapes", depth=2)
     status, out, _ = repro("results", "list")
     assert status == 0

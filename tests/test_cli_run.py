@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from command_line import refused
 
-from repro import table
 from repro.data import manifest
+from repro.run import training
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from repro.data import manifest
     ],
 )
 def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.setattr(table, "train", None)  # nothing may be trained
+    monkeypatch.setattr(training, "train", None)  # nothing may be trained
     errors = refused(repro("run", *arguments))
     assert errors.startswith("repro: ") and message in errors
     assert not (tmp_path / "runs" / "cells").exists()
@@ -74,7 +74,7 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     def train(run, progress, **options):
         raise AssertionError(f"{run.cell.label} was trained again")
 
-    monkeypatch.setattr(table, "train", train)
+    monkeypatch.setattr(training, "train", train)
     began = time.monotonic()
     assert repro(*SMOKE)[:2] == (0, first)
     assert time.monotonic() - began < 10  # the data are in this process already
@@ -101,13 +101,13 @@ def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
 
 
 def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "train", None)
+    monkeypatch.setattr(training, "train", None)
     status, out, _ = repro(*SMOKE, "--plan")
     assert status == 0
     header, *rows, total, _ = out.splitlines()
     assert header.split()[:3] == ["cell", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
     assert [row.split()[2] for row in rows] == ["2", "0"]
-    assert total.startswith("0 of 2 cells are finished; left are ") and "with one process about " in total
+    assert total.startswith("0 of 2 cells are finished; left are ")
     assert not list((tmp_path / "runs").rglob("*"))
 
 

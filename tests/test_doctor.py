@@ -1,6 +1,7 @@
 """`repro doctor` on broken folders: what it says, that it says what to do, and that it changes nothing."""
 
 import dataclasses
+import json
 import os
 import sys
 
@@ -9,10 +10,13 @@ from one_cell import CELL
 
 from repro import doctor
 from repro.data import manifest
+from repro.data.disk import scratch
 from repro.doctor import LISTED, Problem, examined_results, examined_runs
-from repro.run.export import read_cells
+from repro.run.export import finished_cells, read_cells
+from repro.run.fit import save_checkpoint
 from repro.run.store import Store
 
+RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
 SECTIONS = ["versions:", "devices:", "folders:", "data:", "runs:", "results:"]
 
 
@@ -25,7 +29,7 @@ def elsewhere(folders):
 def finished(runs):
     """A finished cell."""
     run = Store(runs).run(CELL)
-    run.finish({"linear": 50.0, "cost": {}})
+    run.finish(RESULT)
     return run
 
 
@@ -85,7 +89,7 @@ def test_a_section_that_cannot_be_read_is_a_problem_and_the_others_follow(monkey
 
 def test_sound_cells_are_counted(runs, finished):
     whole, half, refused = (dataclasses.replace(CELL, seed=seed) for seed in (1, 2, 3))
-    Store(runs).run(whole).finish({"linear": 50.0, "cost": {}})
+    Store(runs).run(whole).finish(RESULT)
     folder = Store(runs).run(half).folder
     Store(runs).run(half).begin()
     with Store(runs).run(refused).claim():
@@ -105,7 +109,7 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name, con
     assert "delete recipe.json and result.json there" in problem
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
-    finished.finish({"linear": 50.0, "cost": {}})
+    finished.finish(RESULT)
     assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
 
 
@@ -114,7 +118,7 @@ def test_a_few_unfinished_cells_are_named(runs):
         run = Store(runs).run(dataclasses.replace(CELL, seed=seed))
         with run.claim():
             run.begin()
-        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}')
+        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 3}')  # what is left is to evaluate
     (count, *lines, _), problems = found(runs)
     assert count == f"cells: 0 finished, {LISTED + 2} unfinished" and problems == []
     assert len(lines) == LISTED
@@ -124,15 +128,58 @@ def test_a_few_unfinished_cells_are_named(runs):
 
 
 def test_what_killed_commands_left_is_named_and_counts_no_cells(runs):
-    kept = runs / ".plan-ab_9zzzz" / "cells" / "0123456789abcdef", runs / ".report.0a_b1c2d" / "report"
-    for folder in kept:
-        folder.mkdir(parents=True)
-    (kept[0] / "result.json").touch()
-    (count, *lines), problems = found(runs)
+    left = [runs / name for name in (".report", "figures/.figures", "prepared/.unpacked")]
+    for folder in left:
+        (folder / "cells" / "0123456789abcdef").mkdir(parents=True)
+    (left[0] / "cells" / "0123456789abcdef" / "result.json").touch()
+    with scratch(runs / ".others"), scratch(left[1]):  # which a living command uses now
+        (count, *lines), problems = found(runs)
     assert count == "cells: 0 finished, 0 unfinished" and problems == []
-    assert [line.partition(": ")[2] for line in lines] == [
-        f"{runs}/.plan-ab_9zzzz; delete it", f"{runs}/.report.0a_b1c2d; delete it"
-    ]
+    assert lines == [f"left by a killed command, removed by the next of its kind: {folder}"
+                     for folder in (left[0], left[2])]
+    for folder in left:
+        with scratch(folder):
+            assert list(folder.iterdir()) == []
+    assert len(found(runs)[0]) == 1
+
+
+def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
+    _, lines = examined()
+    assert "  locks: held against another process" in lines
+    (tmp_path / "sitecustomize.py").write_text("import fcntl\nfcntl.flock = lambda file, operation: None\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the other process
+    count, lines = examined()
+    message = f"  {tmp_path} is on a file system, or mounted so, that locks do nothing: two processes would train"
+    assert count == 1 and lines[-1].startswith(message)
+    assert [path.name for path in tmp_path.iterdir()] == ["sitecustomize.py"]
+
+
+@pytest.mark.parametrize(("result", "message"), [
+    ({"linear": "fifty"}, "linear is 'fifty'"), ({"seed": 3}, "seed is the name of a column of tables"),
+    ({"cost": {"commit": "1234567"}}, "it lacks finished"),
+], ids=str)
+def test_a_result_that_is_left_out_is_listed(runs, finished, capsys, result, message):
+    (finished.folder / "result.json").write_text(json.dumps(RESULT | result))
+    assert finished_cells(Store(runs)).empty and message in capsys.readouterr().err
+    _, (problem,) = found(runs)
+    assert message in problem and "delete" in problem and str(finished.cell.key) in problem
+
+
+def test_checkpoints_are_read(runs, finished):
+    half = Store(runs).run(dataclasses.replace(CELL, seed=1))
+    half.begin()
+    state = {"step": 3, "seconds": 1.0, "learner": {}}
+    for run in (finished, half):
+        (run.folder / "progress.jsonl").write_text('{"step": 3, "of": 4}\n')
+        save_checkpoint(run.folder, state)
+    assert found(runs)[1] == []
+    save_checkpoint(half.folder, state | {"step": 10**12})
+    _, (problem,) = found(runs)
+    assert problem.startswith(f"{half.folder / 'checkpoint.pt'} is of step 1,000,000,000,000, the training has 4; move")
+    path = finished.folder / "checkpoint.pt"
+    path.write_bytes(path.read_bytes()[:-1])
+    damaged, _ = sorted(found(runs)[1], key=lambda problem: "is damaged" not in problem)
+    assert damaged.startswith(f"{path} is damaged (checksum does not match); an unfinished cell will begin")
 
 
 def test_cells_that_are_left_out_are_listed(monkeypatch):

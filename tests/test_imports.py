@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "repro"
 NOTEBOOKS = PACKAGE.parent / "notebooks"
 EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch")
-EXTRAS += ("ipyevents", "packaging", "requests", "safetensors", "seaborn", "statsmodels", "dask", "distributed")
+EXTRAS += ("anywidget", "packaging", "plotly", "requests", "safetensors", "seaborn", "statsmodels", "dask")
+EXTRAS += ("distributed",)
 
 MODALITIES = ("skeleton", "image", "audiovisual")
 LAYERS = (  # each imports what stands before it, and of its own line only itself
@@ -22,7 +23,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("table",),
     (*MODALITIES,),
     ("papers", "experiments"),
-    ("book", "cli", "doctor", "explore", "notebook", "weights", "__main__"),
+    ("book", "cli", "doctor", "encoders", "explore", "notebook", "__main__"),
 )
 TOGETHER = ({*LAYERS[-1]}, {"papers", "experiments"})  # parts of one line that import each other
 STARTED = {"repro.__main__"}  # as a program

@@ -14,7 +14,7 @@ from repro.run.export import read_cells
 
 ROOT = manifest.project_root()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "repro", "data_manifests", "figures")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "repro", "data_manifests", "figures", "weights")
 buildable = all(importlib.util.find_spec(name) for name in ("pip", "setuptools"))
 needs_backend = pytest.mark.skipif(not buildable, reason="builds a wheel with pip and setuptools, which are not here")
 
@@ -22,7 +22,8 @@ needs_backend = pytest.mark.skipif(not buildable, reason="builds a wheel with pi
 def test_every_folder_is_packaged():
     files = [path.relative_to(ROOT) for path in (ROOT / "repro").rglob("*") if path.is_file()]
     folders = {".".join(file.parent.parts) for file in files if "__pycache__" not in file.parts}
-    assert sorted(folders | {"repro.data_manifests", "repro.figures"}) == PROJECT["tool"]["setuptools"]["packages"]
+    folders |= {f"repro.{name}" for name in ("data_manifests", "figures", "weights")}
+    assert sorted(folders) == PROJECT["tool"]["setuptools"]["packages"]
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,25 @@ def called(*command, **options):
     return done.stdout
 
 
+@needs_backend
+def test_above_a_clone_the_package_is_found_and_not_the_clone(tmp_path):
+    """There the clone is a folder of the package's name, which Python takes for it unless another is on its path."""
+    clone = tmp_path / "repro"
+    clone.mkdir()
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, clone / name)
+    called(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
+    site, = (tmp_path / "venv" / "lib").glob("*/site-packages")
+    (site / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    python = tmp_path / "venv" / "bin" / "python"
+    called(sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", "--python", str(python),
+           "install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", str(clone))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    where = called(str(python), "-c", "import repro; print(repro.__file__)", cwd=tmp_path, env=environment)
+    assert where.strip() == str(clone / "repro" / "__init__.py")
+
+
 @pytest.fixture
 def away(installed, tmp_path):
     """Runs the installed package's command line in a folder of its own; returns its output."""
@@ -68,6 +88,8 @@ def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
     assert len(lists) == 12
     assert all((folder / "papers" / path.parent.name / path.name).read_bytes() == path.read_bytes() for path in lists)
     assert (folder / "figures" / "cells.csv").read_bytes() == (ROOT / "figures" / "cells.csv").read_bytes()
+    weights = sorted(path.relative_to(ROOT) for path in (ROOT / "weights").rglob("*.safetensors"))
+    assert len(weights) == 4 and all((folder / path).read_bytes() == (ROOT / path).read_bytes() for path in weights)
 
 
 @needs_backend

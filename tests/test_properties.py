@@ -15,7 +15,7 @@ from ntu_files import text as ntu_text
 
 from repro.data import manifest
 from repro.run.store import parse_json, read_result, write_json
-from repro.skeleton import data, ntu
+from repro.skeleton import DATASETS, ntu, readers
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 VALUE = st.recursive(  # of JSON, with numbers that we write
@@ -55,7 +55,7 @@ def test_any_recording_of_ntu_is_read_to_the_last_bit(frames, end, numbers):
 @tried(100)
 def test_any_recording_of_ucla_is_read_to_the_last_bit(frames):
     contents = json.dumps({"skeletons": frames.tolist(), "label": 1}).encode()
-    found = data.parse_ucla([("a01_s02_e03_v04.json", contents)])
+    found = readers.read([("a01_s02_e03_v04.json", contents)], DATASETS["ucla"])
     np.testing.assert_array_equal(found["frames"], frames)
     assert [found[name].tolist() for name in ("lengths", "subjects", "views")] == [[len(frames)], [2], [4]]
 

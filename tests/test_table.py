@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -115,10 +116,10 @@ def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
 
 
 @pytest.mark.parametrize(("choices", "message"), [
-    ({"dept": 2}, "parameter='dept' is not one of: dataset, preset, .*noise.*; did you mean 'depth'"),
-    ({"methods": "plain"}, "parameter='methods' is not one of: .*; did you mean 'method'"),
-    ({"seed": 1}, "parameter='seed' is not one of: .*; did you mean 'seeds'"),
-    ({"named_by": "x"}, r"parameter='named_by' is not one of: ((?!lanes|gpu_precision).)*$"),
+    ({"dept": 2}, r"parameter='dept' does not exist; did you mean 'depth'\? \(there are: dataset, preset, .*noise"),
+    ({"methods": "plain"}, "parameter='methods' does not exist; did you mean 'method'"),
+    ({"seed": 1}, "parameter='seed' does not exist; did you mean 'seeds'"),
+    ({"named_by": "x"}, r"parameter='named_by' does not exist \(there are: ((?!lanes|gpu_precision).)*$"),
     ({"depth": 0}, "depth=0 should be at least 1"), ({"depth": "x"}, "depth='x' should be"),
     ({"depth": "2,2"}, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, "seeds='0,0' names 0"),
     ({"seeds": "-1"}, "whole numbers from 0"), ({"device": "gpu"}, "device='gpu' is not one"),
@@ -227,6 +228,18 @@ def test_a_cell_may_be_of_named_data_and_an_earlier_version():
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
+
+
+def test_a_study_made_of_another_has_a_version_beside_it_and_both_are_in_its_keys():
+    def key(base, version):
+        study = dataclasses.replace(TOY, version=base).derived("made", version=version)
+        return study.cell(Toy(), 0, "paper").key
+
+    assert len({key(3, 1), key(3, 2), key(4, 1), key(4, 2), TOY.cell(Toy(), 0, "paper").key}) == 5
+    assert key(3, 1) == key(3, 1) and TOY.derived("made", version=2, variants={}).variants == {}
+    for wrong in (0, 100):
+        with pytest.raises(ValueError, match=f"version={wrong} is not one of: 1, 2,"):
+            TOY.derived("made", version=wrong)
 
 
 def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
@@ -427,10 +440,10 @@ def test_described_says_what_the_table_varies_and_fixes():
 
 
 def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
-    rows = described(METHODS, variant="light", power=4, batch=16, rate="auto", every=True)
+    rows = described(METHODS, variant="light", power=4, batch=16, rate="auto")
     assert rows["method"] == ("heavy", "varied by this table: plain, heavy")  # the first that uses most of these
     assert rows["weight"] == (0.5, "variant light") and rows["power"] == (4, "chosen here (default 2)")
-    assert rows["batch"] == (16, "chosen here (default 8)") and rows["noise"] == ("live", "released code")
+    assert rows["batch"] == (16, "chosen here (default 8)") and "noise" not in rows
     assert rows["rate"] == (0.2, "follows from others (default 0.1)")  # which follows from the batch
     assert described(FIXED, depth=1)["depth"] == (1, "chosen here (default 1)")
     plain = described(METHODS, method="plain,heavy", batch=8)
@@ -618,12 +631,24 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
 
 
 @pytest.mark.usefixtures("declared")
-def test_a_precision_that_nobody_asked_for_is_said_once_where_something_is_trained(capsys, monkeypatch):
+def test_a_terminal_is_told_what_is_to_be_trained_and_in_which_precision_if_nobody_asked_for_one(capsys, monkeypatch):
     unasked = {"precision": "auto"}
     monkeypatch.setitem(TOY.presets, "quick", lambda *names, **changes: quick(*names, **unasked | changes))
-    for choices, said in (({}, True), ({}, False), ({"precision": "float32"}, False)):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for choices, trained, named in (({}, 1, True), ({}, 0, False), ({"precision": "float32"}, 1, False)):
         run_table("methods", method="plain", **choices, **OPTIONS)
-        assert ("matrix products in " in capsys.readouterr().err) == said
+        said = capsys.readouterr().err
+        assert (f"training {trained} of 1 cells, preset quick on " in said) == (trained > 0)
+        assert ("matrix products in " in said) == named
+
+
+@pytest.mark.usefixtures("declared")
+def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_path):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="install it with: pip install tensorboard"):
+        run_table("methods", tensorboard=True, **OPTIONS)
+    assert not (tmp_path / "none").exists()
 
 
 def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):
@@ -634,4 +659,4 @@ def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, cap
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
     run_table("taxonomy", **choices)
     assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
-    assert "raise the version of skeletons, now 3" in said and "add 0123456789abcdef to accepted.yaml" in said
+    assert "raise the version of skeletons" in said and "add 0123456789abcdef to accepted.yaml" in said

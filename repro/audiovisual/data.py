@@ -15,10 +15,9 @@ from repro.audiovisual.clips import Clips
 from repro.audiovisual.decode import ROOM, ROWS_PER_FRAME, SIZES
 from repro.audiovisual.prepare import Prepared
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.audiovisual.splits import LAYOUTS
+from repro.audiovisual.splits import DATASETS
 from repro.recipe import choose
 
-DATASETS = ("synthetic", *CHARACTERS, *LAYOUTS)
 DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
 
 Pairs = Clips | Characters  # items with two modalities, "video" and "audio", and what both say of them

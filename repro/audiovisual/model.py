@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad, relu
 
 from repro.audiovisual import MODALITIES, WIDTHS
-from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt, groups_here
+from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt
 from repro.recipe import choose
 
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
@@ -237,7 +237,7 @@ class Encoder(nn.Module):
         """
         if not self.training:
             return self.layers(inputs)
-        return self._in_order(self.layers(dealt(inputs, groups_here(self.groups, len(inputs)))))
+        return self._in_order(self.layers(dealt(inputs, self.groups)))
 
     def with_last_inputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What `forward` returns, and the inputs (N, e) of the last layer averaged over positions, without gradient."""
@@ -252,7 +252,7 @@ class Encoder(nn.Module):
 
     def _in_order(self, rows: Tensor) -> Tensor:
         """Rows (N, ...) that lie group after group, in the order of the batch."""
-        return dealt(rows, len(rows) // groups_here(self.groups, len(rows)))
+        return dealt(rows, len(rows) // self.groups)
 
 
 def _pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from repro.run.ahead import ahead
 from repro.run.fit import NonFiniteLoss
 from repro.run.learner import Learner, ShuffledBatches, seeds
 
-VERSION = 5  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
 REPORT_STEPS = 5  # of runs of so many iterations, which are about what happens along them
 OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))

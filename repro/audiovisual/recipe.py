@@ -8,6 +8,10 @@ from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
 from repro.audiovisual.decode import LARGEST_CROP
 from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, distinct, of, parse_names, setting, swept
+from repro.table import Lazy, Study
+
+VERSION = 5  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 1  # raise when `repro.audiovisual.study.measure` measures more, or otherwise
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
@@ -259,3 +263,17 @@ def smoke(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+CLIPS = Study(
+    name="clips",
+    recipe=AudioVisualRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.audiovisual.study", "load"),
+    learners=Lazy("repro.audiovisual.study", "learners"),
+    measure=Lazy("repro.audiovisual.study", "measure"),
+    probe=Lazy("repro.audiovisual.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    constants=Lazy("repro.audiovisual.study", "constants"),
+)

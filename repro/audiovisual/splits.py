@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from repro.audiovisual import CHARACTERS
 from repro.data.manifest import check_counts, load_manifest, shipped
 
 VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
@@ -132,6 +133,7 @@ LAYOUTS = {
     "hmdb51": Layout(r".+_test_split[123]\.txt", hmdb51),
     "esc50": Layout(r"esc50\.csv", esc50, "audio", SOUNDS, ESC_CLIP),
 }
+DATASETS = ("synthetic", *CHARACTERS, *LAYOUTS)
 
 
 def check(name: str, listing: Listing) -> None:

@@ -13,17 +13,16 @@ from repro.audiovisual.data import Pairs, channels_of, check_crop, members
 from repro.audiovisual.data import load as load_set
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.model import TRUNKS
-from repro.audiovisual.pretrain import VERSION, Pretrainer
-from repro.audiovisual.recipe import PAPER, PRESETS, TARGETS, VARIANTS, AudioVisualRecipe
+from repro.audiovisual.pretrain import Pretrainer
+from repro.audiovisual.recipe import PAPER, TARGETS, AudioVisualRecipe
 from repro.data import manifest
 from repro.recipe import Rows, choose
 from repro.run.evaluate import cosine_rates, linear_probe, standardised
-from repro.table import Study, optimiser
+from repro.table import optimiser
 
 GRIDS = ("characters", "pairs", "categories", "distinct", "frequency", "redrawn", "view", "augmented")
 CLIPS_OPTIONS = ("size", "subset", "redundancy")
 PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of characters; assumed
-EVALUATION = 1  # raise when `measure` measures more, or otherwise
 
 
 class Sets(NamedTuple):
@@ -209,9 +208,3 @@ def constants(recipe: AudioVisualRecipe) -> Rows:
         ("normalisation.std", augment.DEVIATION, "assumed: usual for Kinetics"),
     ]
     return rows
-
-
-CLIPS = Study(
-    name="clips", recipe=AudioVisualRecipe, presets=PRESETS, variants=VARIANTS, load=load, learners=learners,
-    measure=measure, probe=along, version=VERSION, evaluation=EVALUATION, constants=constants,
-)

@@ -144,7 +144,8 @@ def render(scenes: Scenes, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pictures (n, 20, 24, 24, 3) uint8 and log-mel (n, 80, 32) float32 of the scenes of a part."""
     sensor, floor, room = (_generator(part, number) for number in (1, 2, 3))   # chunks of any size draw the same
     frames, mel = [], []
-    for first in tqdm(range(0, len(scenes["category"]), CHUNK), desc=f"bundled clips, {part}", leave=False):
+    chunks = range(0, len(scenes["category"]), CHUNK)
+    for first in tqdm(chunks, desc=f"bundled clips, {part}", leave=False, disable=None):
         chunk = {name: column[first:first + CHUNK] for name, column in scenes.items()}
         movement = move(chunk)
         frames.append(film(chunk, movement, sensor.standard_normal((len(chunk["category"]), *GRAIN), np.float32)))

@@ -5,7 +5,6 @@ import functools
 import hashlib
 import lzma
 import os
-import shutil
 import stat
 import struct
 import tarfile
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from repro.data.disk import alone, naming
+from repro.data.disk import naming, scratch
 
 LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
@@ -67,18 +66,18 @@ class Entry:
             raise ValueError(f"cannot be read ({error})") from error
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, largest: int = LARGEST) -> bytes:
     """The contents of a regular file; whatever else it is, a device or a pipe, is not opened.
 
     Raises:
         FileNotFoundError: if there is nothing.
-        ValueError: saying so, without the name, if it is no regular file or above `LARGEST`.
+        ValueError: saying so, without the name, if it is no regular file or has more than the largest number of bytes.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(IRREGULAR)
-    if status.st_size > LARGEST:
-        raise ValueError(TOO_LARGE.format(status.st_size, LARGEST))
+    if status.st_size > largest:
+        raise ValueError(TOO_LARGE.format(status.st_size, largest))
     return path.read_bytes()
 
 
@@ -178,15 +177,10 @@ def unpacked(path: Path, into: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path.parent
         return
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with alone(into.with_suffix(".lock"), f"the process that unpacks into {into}"):
-        shutil.rmtree(into, ignore_errors=True)
-        try:
-            with naming_damage(path), naming(into), tarfile.open(path) as archive:
-                archive.extractall(into, filter="data")
-            yield into
-        finally:
-            shutil.rmtree(into, ignore_errors=True)
+    with scratch(into):
+        with naming_damage(path), naming(into), tarfile.open(path) as archive:
+            archive.extractall(into, filter="data")
+        yield into
 
 
 def content_digest(members: Iterable[tuple[str, bytes]]) -> str:

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,6 +63,44 @@ def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[objec
         whom = whom or f"the process that prepares {path.with_suffix('')}"
         tqdm.write(f"waiting for {whom}", file=sys.stderr)
         return acquire(path, timeout=-1)
+
+
+@contextlib.contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder for one process at a time, removed in the end; what a killed one has left there goes first.
+
+    Raises:
+        OSError: as `naming`.
+    """
+    with naming(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with alone(folder.with_name(f"{folder.name}.lock"), f"the process that works in {folder}"):
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with naming(folder):
+                folder.mkdir()
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def abandoned(folder: Path) -> bool:
+    """Whether there is a folder of `scratch` that a killed process has left; nothing is changed."""
+    lock = folder.with_name(f"{folder.name}.lock")
+    if not (folder.exists() and lock.exists()):
+        return folder.exists()
+    try:
+        with acquire(lock):
+            return True
+    except filelock.Timeout:
+        return False
+
+
+def remove_half_written(folder: Path) -> None:
+    """Remove what killed processes have left below a folder before it took its place; the caller holds its lock."""
+    for path in folder.rglob(".*"):
+        if TEMPORARY.fullmatch(path.name):
+            path.unlink()
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from repro.data.archives import content_digest, members, stamp
-from repro.recipe import choose
+from repro.recipe import choose, distinct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,6 +133,40 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Skeletons:
+    """What the recordings of a skeleton data set are.
+
+    Attributes:
+        joints: how many a body has.
+        bones: pairs of joints: what a picture connects, and the neighbours of a graph.
+        actions: names of the classes in the order of the labels.
+        axes: four joints that give a body's frame of reference: middle of the hip, the spine above, left and right hip.
+        reader: what makes recordings of the official files, one of `repro.skeleton.readers.READERS`; "ntu" for files
+            that are prepared first, by `repro.skeleton.ntu`.
+
+    Raises:
+        ValueError: if a bone or an axis names a joint that there is not, or an action is there twice.
+    """
+
+    joints: int
+    bones: tuple[tuple[int, int], ...]
+    actions: tuple[str, ...]
+    axes: tuple[int, ...]
+    reader: str
+
+    def __post_init__(self) -> None:
+        if len(self.axes) != 4:
+            raise ValueError(f"axes={list(self.axes)} should be four joints: hip, spine, left hip, right hip")
+        pairs = [joint for bone in self.bones for joint in bone]
+        if len(pairs) != 2 * len(self.bones):
+            raise ValueError(f"bones={list(map(list, self.bones))} should be pairs of joints")
+        for joint in (*pairs, *self.axes):
+            if joint not in range(self.joints):
+                raise ValueError(f"joint {joint} of bones or axes should be from 0 to {self.joints - 1}")
+        distinct("actions", list(self.actions), self.actions)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """A data set as its file in data_manifests/ declares it.
 
@@ -146,6 +180,7 @@ class Manifest:
         files: the archives, none for bundled data.
         splits: protocols by name.
         images: what its pictures are, of an image data set, which has one split.
+        skeletons: what its recordings are, of a skeleton data set.
     """
 
     name: str
@@ -156,6 +191,7 @@ class Manifest:
     files: tuple[Archive, ...]
     splits: Mapping[str, Split]
     images: Images | None = None
+    skeletons: Skeletons | None = None
 
     def __post_init__(self) -> None:
         choose("access", self.access, ACCESS)
@@ -277,9 +313,10 @@ def _declared(path: Path, _changed: int) -> Manifest:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
         files = tuple(Archive(**fields) for fields in values["files"])
         splits = {name: Split(**fields) for name, fields in values["splits"].items()}
-        images = {name: tuple(value) if isinstance(value, list) else value
-                  for name, value in (values.get("images") or {}).items()}
-        parts = {"files": files, "splits": splits, "images": Images(**images) if images else None}
+        parts: dict[str, Any] = {"files": files, "splits": splits}
+        for name, kind in (("images", Images), ("skeletons", Skeletons)):
+            fields = (values.get(name) or {}).items()
+            parts[name] = kind(**{field: _tuples(value) for field, value in fields}) if fields else None
         declared = Manifest(**values | parts)
         for archive in files:
             if archive.url and not (archive.url.startswith("https://") and archive.md5):
@@ -291,9 +328,17 @@ def _declared(path: Path, _changed: int) -> Manifest:
     return declared
 
 
-def image_sets() -> dict[str, Manifest]:
-    """The declared image data sets by name, those that come with the package first; raises as `load_manifest`."""
-    declared = [entry for name in names() if (entry := load_manifest(name)).images]
+def _tuples(value: Any) -> Any:
+    """Lists, also inside of lists, as tuples; whatever else as it is."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def sets_with(section: str) -> dict[str, Manifest]:
+    """The data sets whose manifest has a section, "images" or "skeletons", by name: first those of the package.
+
+    Raises as `load_manifest`.
+    """
+    declared = [entry for name in names() if getattr(entry := load_manifest(name), section)]
     return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "bundled")}
 
 

@@ -182,7 +182,7 @@ def _make_missing(path: Path, items: Sequence[tuple[Item, Path]], make: Make, wo
     bad: dict[str, str] = {}
     done = len(items) - len(missing)
     reading = f"reading {path.parent.name}"
-    with tqdm(total=len(items), initial=done, desc=reading, unit="file", disable=not items) as progress:
+    with tqdm(total=len(items), initial=done, desc=reading, unit="file", disable=None if items else True) as progress:
         for count, reasons in run_jobs(make_parts, jobs, workers):
             bad |= reasons
             progress.update(count)

@@ -2,6 +2,6 @@
 
 from repro.data import manifest
 
-DATASETS = manifest.image_sets()  # their manifests, by name
+DATASETS = manifest.sets_with("images")  # their manifests, by name
 TRUNKS = {"resnet18": 512, "resnet50": 2048}  # and the size of their pooled features
 HEADS = ("moco_v2", "sce")

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from repro.image import DATASETS, operations
+from repro.image.methods import MOCO, SCE
 from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop, shifted_crop
-from repro.image.recipe import MOCO, SCE, ImageRecipe, contrasts
+from repro.image.recipe import ImageRecipe, contrasts, trains
 from repro.recipe import Rows
 
 SOURCES = {
@@ -252,7 +253,7 @@ def centred_view(recipe: ImageRecipe) -> CentredView:
 
 def described(recipe: ImageRecipe) -> Rows:
     """(parameter, value, source) of the views, as far as no field of the recipe has it."""
-    views = {} if recipe.method == "random" else training_views(recipe)
+    views = {} if not trains(recipe) else training_views(recipe)
     if recipe.probe_view != "centred":
         views |= {"probe_view": probe_view(recipe)}
     rows = []

@@ -1,20 +1,14 @@
-"""ResNet trunks and projection heads for images, and their weights in files for use elsewhere."""
+"""ResNet trunks and projection heads for images."""
 
 import functools
-import math
-from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from repro.contrast.momentum import GhostBatchNorm2d, WholeBatchNorm1d, dealt, groups_here
+from repro.contrast.momentum import GhostBatchNorm2d, dealt
 from repro.image import HEADS, TRUNKS
-from repro.image.augment import CentredView
-from repro.image.operations import Normalisation
 from repro.image.trimmed import trim
 from repro.recipe import choose
-from repro.run import weights
 
 
 def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
@@ -44,13 +38,13 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
 def projection_head(name: str, features: int, projection: int) -> nn.Sequential:
     """The two layers that follow the trunk in pre-training: (N, features) to (N, projection).
 
-    "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation, in all processes
-    over the whole batch even where the trunk has ghost groups.
+    "moco_v2", also JCL's, has as many hidden units as features; "sce" too, with batch normalisation over the whole
+    batch even where the trunk has ghost groups.
 
-    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18.
+    Source: Chen et al. 2020 (MoCo v2); SCE supplement, for ResNet-18, and its released code, whose head is not split.
     """
     if choose("head", name, HEADS) == "sce":
-        first = [nn.Linear(features, features, bias=False), WholeBatchNorm1d(features)]
+        first = [nn.Linear(features, features, bias=False), nn.BatchNorm1d(features)]
     else:
         first = [nn.Linear(features, features)]
     return nn.Sequential(*first, nn.ReLU(), nn.Linear(features, projection))
@@ -62,14 +56,17 @@ class ImageModel(nn.Module):
     Args:
         name, small: of `trunk`.
         head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
-        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains, all
-            processes together. They belong to the training: in a file of weights batch normalisation is plain.
+        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains. They
+            belong to the training: in a file of weights batch normalisation is plain.
+        unit: whether `forward` gives embeddings of unit length, or as the head leaves them.
     """
 
-    def __init__(self, name: str, small: bool, head: str, projection: int, groups: int = 1) -> None:
+    def __init__(
+        self, name: str, small: bool, head: str, projection: int, groups: int = 1, unit: bool = True
+    ) -> None:
         super().__init__()
         self.architecture = {"name": name, "small": small, "head": head, "projection": projection}
-        self.groups = groups
+        self.groups, self.unit = groups, unit
         self.trunk = trunk(name, small, groups)
         self.head = projection_head(head, TRUNKS[name], projection)
 
@@ -84,40 +81,13 @@ class ImageModel(nn.Module):
         """
         if not self.trunk.training:
             return self.trunk(images)
-        groups = groups_here(self.groups, len(images))
-        return dealt(self.trunk(dealt(images, groups)), len(images) // groups)
+        return dealt(self.trunk(dealt(images, self.groups)), len(images) // self.groups)
 
     def embed(self, features: Tensor) -> Tensor:
         """Embeddings (N, d) of unit length in float32, from pooled features (N, C)."""
         return normalize(self.head(features).float(), dim=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (N, d) of unit length in float32, from images as in `features`."""
-        return self.embed(self.features(images))
-
-
-def described_view(view: CentredView) -> dict[str, Any]:
-    """A view as files of weights hold it (`repro.run.weights.save`).
-
-    That is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side is
-    resized to as many), mean and std (of red, green and blue in [0, 1]).
-    """
-    return {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
-
-
-def load_view(path: Path) -> CentredView:
-    """What makes the input of the model in a file of weights from images, (N, 3, H, W) uint8 or in [0, 1].
-
-    Raises:
-        FileNotFoundError, ValueError: as `repro.run.weights.load`.
-    """
-    seen = weights.read(path, "view")
-    try:
-        mean, std = (tuple(map(float, seen.pop(name))) for name in Normalisation._fields)
-        if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
-            raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
-        if [type(seen.get(name, False)) for name in ("size", "resize", "square")] != [int, int, bool]:
-            raise ValueError(f"{seen} should have whole numbers of pixels, and true or false for square")
-        return CentredView(normalisation=Normalisation(mean, std), **seen)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} describes a view that cannot be made ({error!r}); export it again") from error
+        """Embeddings (N, d) in float32, of unit length unless `unit` is False, from images as in `features`."""
+        features = self.features(images)
+        return self.embed(features) if self.unit else self.head(features).float()

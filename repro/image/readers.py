@@ -261,7 +261,8 @@ def listing(root: Path, folders: Sequence[Path]) -> Pictures:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        listed = list(tqdm(pool.map(_listed, folders), total=len(folders), desc=f"listing {root}", unit="folder"))
+        shown = {"total": len(folders), "desc": f"listing {root}", "unit": "folder", "disable": None}
+        listed = list(tqdm(pool.map(_listed, folders), **shown))
     filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
     train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
     if train != val or not train:
@@ -313,7 +314,7 @@ def _by_class(
 
     rows = []
     files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place))
-    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image") as progress:
+    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image", disable=None) as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
             rows += pool.map(decoded, few)
             progress.update(len(few))

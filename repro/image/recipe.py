@@ -1,22 +1,21 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
-from repro.recipe import Recipe, Values, of, setting
+from repro.image.methods import JCL, JCL_CODE, METHODS, SCE, SCE_CODE, Method
+from repro.recipe import Recipe, Values, choose, setting
+from repro.table import Lazy, Study
 
-SEVERAL_KEYS = ("jcl", "vanilla")
-SELF_SUPERVISED = ("moco", "ressl", "sce", *SEVERAL_KEYS)
-METHODS = ("random", "supervised", *SELF_SUPERVISED)
+VERSION = 2  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 1  # raise when `repro.image.study.measure` measures more, or otherwise
+
 VIEWS = ("strong", "weak")
 PROBE_VIEWS = ("shifted", "crop", "centred")
 TOO_SMALL = 16  # pixels of images, for the stem for large ones
-
-SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
-JCL, JCL_CODE = "JCL supplement", "JCL, released code"
-MOCO = "MoCo v2, released code"
 
 MEDIUM: Values = {
     "dictionary": (16384, SCE),
@@ -62,13 +61,6 @@ DATA: dict[str, Values] = {  # where the recipe of one of the papers' data sets 
     },
 }
 
-BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
-    "cifar10": (0.2, 0.10),
-    "cifar100": (0.1, 0.08),
-    "stl10": (0.1, 0.04),
-    "tiny_imagenet": (0.1, 0.07),
-}
-
 
 def data_values(dataset: str) -> Values:
     """Where a data set's recipe leaves that of CIFAR-10.
@@ -82,45 +74,40 @@ def data_values(dataset: str) -> Values:
     return {"size": (size, "the images"), "resize": (size, "the images")} if size else ABLATION
 
 
-def method_values(dataset: str, method: str) -> Values:
-    """Where a method's recipe leaves that of SCE on CIFAR-10; other papers say it of theirs."""
-    if method not in ("supervised", *SELF_SUPERVISED):
-        return {}
-    if method == "supervised":
-        return {"query_view": ("weak", "assumed: crop and flip")}
-    if method == "sce":
-        source = f"{SCE}, the data set's best" if dataset in BEST else SCE_CODE
-        temperature, key_temperature = BEST.get(dataset, (0.1, 0.05))
-        return {"temperature": (temperature, source), "key_temperature": (key_temperature, source)}
-    if method == "ressl":
-        source = "ReSSL, released code"
-        return {"temperature": (0.1, source), "key_temperature": (0.04, source)}
-    values: Values = {"query_view": ("strong", MOCO), "key_view": ("strong", MOCO), "temperature": (0.2, MOCO)}
-    if method in SEVERAL_KEYS:
-        strength = (2.0, f"{JCL_CODE} of the released weights") if dataset == "imagenet" else (4.0, JCL)
-        keys = (5, "assumed, as JCL's ablation; 4 in its released script" if dataset == "imagenet" else JCL)
-        values |= {"temperature": (0.2, JCL), "keys": keys, "strength": strength}
-    return values
-
-
 def trains(recipe: "ImageRecipe") -> bool:
     """Whether a recipe's encoder is trained: all but random initialisation."""
-    return recipe.method != "random"
+    return recipe.trained_by.loss is not None
 
 
 def contrasts(recipe: "ImageRecipe") -> bool:
-    """Whether a recipe learns from views alone, without labels."""
-    return recipe.method not in ("random", "supervised")
+    """Whether a recipe compares views of an image."""
+    return recipe.trained_by.key != "none"
+
+
+def follows(recipe: "ImageRecipe") -> bool:
+    """Whether a recipe has a momentum encoder."""
+    return recipe.trained_by.key == "momentum"
+
+
+def by_method(name: str) -> Callable[["ImageRecipe"], bool]:
+    """Whether a recipe's method is one that uses the field of that name."""
+    return lambda recipe: name in recipe.trained_by.fields
 
 
 def splits_keys(recipe: "ImageRecipe") -> bool:
     """Whether a recipe is of a method whose released code may normalise the keys' trunk alone in groups, and does."""
-    return recipe.method in ("ressl", "sce") and recipe.groups > 1
+    return by_method("whole_query")(recipe) and recipe.groups > 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageRecipe(Recipe):
-    """One pre-training and its evaluation. Defaults: SCE on CIFAR-10."""
+    """One pre-training and its evaluation. Defaults: SCE on CIFAR-10.
+
+    Attributes:
+        methods: what `method` may be, by name; another paper's class has its own.
+    """
+
+    methods: ClassVar[Mapping[str, Method]] = METHODS
 
     dataset: str = setting("cifar10", "SCE supplement", allowed=DATASETS)
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
@@ -133,7 +120,7 @@ class ImageRecipe(Recipe):
         1, "assumed: plain batch normalisation; 8 ghost groups in the released code", least=1, used=trains
     )
     shuffle: bool = setting(
-        True, "MoCo, section 3.3; among groups", used=lambda recipe: contrasts(recipe) and recipe.groups > 1
+        True, "MoCo, section 3.3; among groups", used=lambda recipe: follows(recipe) and recipe.groups > 1
     )
     whole_query: bool = setting(
         False, "MoCo, whose processes split queries as they do keys; SCE's released code splits the keys' trunk alone",
@@ -147,20 +134,22 @@ class ImageRecipe(Recipe):
     key_view: str = setting(
         "weak", "SCE, released code; its supplement's Alg. 1 has strong", allowed=VIEWS, used=contrasts
     )
-    dictionary: int = setting(4096, SCE, least=1, used=of(*SELF_SUPERVISED))
-    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6, used=of(*SELF_SUPERVISED))
+    dictionary: int = setting(4096, SCE, least=1, used=lambda recipe: recipe.trained_by.dictionary)
+    temperature: float = setting(0.2, f"{SCE}, the data set's best", least=1e-6, used=by_method("temperature"))
     key_temperature: float = setting(
-        0.1, f"{SCE}, the data set's best", least=1e-6, used=of("ressl", "sce")
+        0.1, f"{SCE}, the data set's best", least=1e-6, used=by_method("key_temperature")
     )
-    weight: float = setting(0.5, SCE_CODE, least=0, most=1, used=of("sce"))
-    masked_positive: bool = setting(True, f"{SCE}, the formula; a logit of 0 in its pseudo-code", used=of("sce"))
-    keys: int = setting(1, SCE, least=1, used=of(*SEVERAL_KEYS))
-    strength: float = setting(4.0, JCL, least=0, used=of("jcl"))
-    ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E", used=of("jcl"))
-    momentum: float = setting(0.99, SCE, least=0, most=1, used=contrasts)
+    weight: float = setting(0.5, SCE_CODE, least=0, most=1, used=by_method("weight"))
+    masked_positive: bool = setting(
+        True, f"{SCE}, the formula; a logit of 0 in its pseudo-code", used=by_method("masked_positive")
+    )
+    keys: int = setting(1, SCE, least=1, used=by_method("keys"))
+    strength: float = setting(4.0, JCL, least=0, used=by_method("strength"))
+    ramp: bool = setting(True, f"{JCL_CODE}: strength (e + 1) / E in epoch e of E", used=by_method("ramp"))
+    momentum: float = setting(0.99, SCE, least=0, most=1, used=follows)
     momentum_copied: bool = setting(
         True, "MoCo; SCE's first release starts the momentum network from draws of its own, its later one copies",
-        before=True, used=contrasts,
+        before=True, used=follows,
     )
     epochs: int = setting(200, SCE, least=1, used=trains)
     batch: int = setting(256, SCE, least=1, used=trains)
@@ -200,6 +189,7 @@ class ImageRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        choose("method", self.method, self.methods)
         manifest.check_subset(self.dataset, self.subset)
         if self.resize < self.size:
             raise ValueError(f"resize={self.resize} should be at least size={self.size}")
@@ -208,8 +198,16 @@ class ImageRecipe(Recipe):
             raise ValueError(f"size={self.size} with small=False needs precision=float32, or small=True")
         if self.batch % self.groups:
             raise ValueError(f"batch={self.batch} should be a multiple of groups={self.groups}")
-        if self.keys > 1 and self.method not in SEVERAL_KEYS:
-            raise ValueError(f"keys={self.keys} needs the method jcl or vanilla; {self.method} has one key a query")
+        if self.keys > 1 and not by_method("keys")(self):
+            able = [name for name, method in self.methods.items() if "keys" in method.fields]
+            raise ValueError(
+                f"keys={self.keys} needs one of the methods {', '.join(able)}; {self.method} has one key a query"
+            )
+
+    @property
+    def trained_by(self) -> Method:
+        """What `method` names."""
+        return self.methods[self.method]
 
     @property
     def query_groups(self) -> int:
@@ -218,7 +216,7 @@ class ImageRecipe(Recipe):
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""
-        return data_values(self.dataset) | method_values(self.dataset, self.method)
+        return data_values(self.dataset) | self.trained_by.values(self.dataset)
 
 
 def paper(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
@@ -273,3 +271,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "constant_strength": {"ramp": False},  # JCL supplement, whose text has no ramp
     "four_keys": {"keys": 4},  # JCL, released code, which counts the query among five crops
 }
+
+IMAGES = Study(
+    name="images",
+    recipe=ImageRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.image.study", "data_of"),
+    learners=Lazy("repro.image.study", "learners"),
+    measure=Lazy("repro.image.study", "measure"),
+    probe=Lazy("repro.image.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.image.study", "check"),
+    shared=True,
+    constants=Lazy("repro.image.study", "constants"),
+)

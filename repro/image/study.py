@@ -10,17 +10,19 @@ from repro.data import manifest
 from repro.image import DATASETS, augment
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
+from repro.image.methods import JCL, SCE
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
-from repro.image.pretrain import OPTIMISER, VERSION, Pretrainer, check_shared
-from repro.image.recipe import JCL, PRESETS, SCE, VARIANTS, ImageRecipe, paper
+from repro.image.pretrain import OPTIMISER, Pretrainer
+from repro.image.recipe import ImageRecipe, paper, trains
 from repro.recipe import Rows
+from repro.run import device as devices
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint
+from repro.run.group import check_shared, shared
 from repro.run.store import Cell, Store
-from repro.table import Study, optimiser
+from repro.table import optimiser
 
-EVALUATION = 1  # raise when `measure` measures more, or otherwise
 load_once = manifest.read_once(maxsize=2)(load)
 
 
@@ -31,12 +33,16 @@ def data_of(recipe: ImageRecipe) -> ImageSet:
 
 def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:
     """What `fit` trains for a recipe: one pretrainer."""
-    yield Pretrainer(recipe, data, seed, device)
+    yield shared(Pretrainer(recipe, data, seed, device))
 
 
 def check(recipe: ImageRecipe, device: torch.device) -> None:
     """Raise ValueError unless the processes of the group can share the batch, and the probe can be trained."""
-    check_shared(recipe)
+    if trains(recipe):
+        check_shared(recipe.batch, recipe.groups)
+    if devices.grouped() and recipe.query_groups != recipe.groups:
+        raise ValueError("whole_query=True normalises the queries of a batch together, which the processes that share "
+                         "it do not: take one process, or --whole-query false")
     if recipe.probe_view == "shifted" and DATASETS[recipe.dataset].images.size is None:
         raise ValueError(f"probe_view='shifted' needs images of one size; for {recipe.dataset} take crop or centred")
 
@@ -148,19 +154,3 @@ def _augmented(learner: Pretrainer) -> Callable[[], Tensor]:
     generator = torch.Generator(learner.device).manual_seed(learner.seed)
     epoch = iter(range(learner.recipe.probe_epochs))
     return lambda: learner.features(index, view, generator=generator, seed=(learner.seed, next(epoch)))
-
-
-IMAGES = Study(
-    name="images",
-    recipe=ImageRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=data_of,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    check=check,
-    constants=constants,
-)

@@ -3,7 +3,7 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
-`discrepancies.csv` that no shared rule does, and `PRINTED_TABLES`, printed tables with names of their rows;
+`discrepancies.csv` that no shared rule does, and `PREPARED`, what makes of printed tables and others the rows compared;
 `verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
 `repro.report`, which knows no paper.
 """
@@ -145,25 +145,31 @@ def judged(
 
     Args:
         paper: "all" or a title such as "CM-ACC".
-        verdict, level: which claims, as for `repro.report.claims.chosen`, errors too.
+        verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
 
     Returns:
-        Claims and numbers as `repro.report.claims.judge` has them, discrepancies as its `measured_discrepancies`.
+        Claims and numbers as `repro.report.claims.judge` has them, with the sentence as `claim`. Discrepancies: id,
+        paper, place, paper_says, others_say, here, and measured, the numbers of ours in one line.
 
     Raises:
-        ValueError: if there is no such paper, naming those that there are.
+        ValueError: if a parameter has a value that does not exist, naming those that do.
     """
     from repro.papers.sources import reader
-    from repro.report.claims import chosen, judge, measured_discrepancies
+    from repro.report.claims import COMPARED, LEVELS, VERDICTS, judge
 
     choose("paper", paper, ("all", *titles()))
+    choose("verdict", verdict, ("all", *VERDICTS))
+    choose("level", level, ("all", *LEVELS))
     sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
                                  for table in map(listed, ("claims", "discrepancies")))
     read, by_name = reader(), rules()
-    claims, numbers = judge(sentences, read, by_name)
-    claims = chosen(claims, verdict=verdict, level=level)
+    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read, by_name)
+    for column, value in (("verdict", verdict), ("level", level)):
+        claims = claims[(claims[column] == value) | (value == "all")]
     numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    return claims, numbers, measured_discrepancies(contradictions, read, by_name)
+    measured = judge(contradictions, read, by_name)[0]["evidence"].replace("", "not measured")
+    discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
+    return claims.reset_index(drop=True), numbers, discrepancies
 
 
 def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""What claims are held against: results of experiments, printed tables, and the logs beside the figures."""
+"""What claims are held against: results of experiments, printed tables, and tables beside the figures."""
 
 import functools
-from collections.abc import Callable
 
 import pandas as pd
 from pandas import DataFrame
@@ -9,32 +8,38 @@ from pandas import DataFrame
 from repro import experiments
 from repro.data import manifest
 from repro.papers import offered
-from repro.report.claims import Read, Results, independent
+from repro.report.claims import CLOSED, LEVELS, PAIRED, POOLED, PRINTED, Read, Results, independent, level_of
 from repro.report.printed import printed
-from repro.report.verdicts import CLOSED, PRINTED, level_of, rank
 from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
+DRAWN = ("multiomniglot",)  # data sets whose pairs are drawn by the seed: runs of one seed share them
 NOTHING = Results(DataFrame(), [], "")
 
 
 def reader() -> Read:
     """What reads the results that some names between spaces stand for, of the cells that are finished now.
 
-    Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
-    `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
-    ValueError if there is no experiment or printed table of a name.
+    Names are as `repro.report.claims.Claim.experiment` has them. What a paper's `PREPARED` has for a name makes of its
+    rows those that are compared. Rows of several experiments are told apart by a column `experiment`, and carry as far
+    as the weakest of them; they are none where one of them has none. The reader raises ValueError if there is no
+    experiment or printed table of a name.
     """
     cells = everything()
+    prepared = {name: made for of_paper in offered("PREPARED", "claims").values() for name, made in of_paper.items()}
 
     @functools.cache
     def one(name: str) -> Results:
         if name.startswith(PRINTED_TABLE):
-            table = name.removeprefix(PRINTED_TABLE)
-            return Results(_with_names().get(table, functools.partial(printed, table))(), [], PRINTED)
-        return _log(name.removeprefix(LOG)) if name.startswith(LOG) else _by_seed(name, cells)
+            results = Results(printed(name.removeprefix(PRINTED_TABLE)), [], PRINTED)
+        elif name.startswith(LOG):
+            results = _log(name.removeprefix(LOG))
+        else:
+            results = _by_seed(name, cells)
+        return prepared[name](results) if name in prepared and len(results.rows) else results
 
+    @functools.cache
     def read(names: str) -> Results:
         parts = {name: one(name) for name in names.split()}
         if not parts:
@@ -49,12 +54,7 @@ def _joined(parts: dict[str, Results]) -> Results:
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
-    return Results(rows, independent(rows, columns), max((part.level for part in parts.values()), key=rank))
-
-
-def _with_names() -> dict[str, Callable[[], DataFrame]]:
-    """Printed tables to which a paper adds what their rows are called, by name."""
-    return {name: table for tables in offered("PRINTED_TABLES", "claims").values() for name, table in tables.items()}
+    return Results(rows, independent(rows, columns), max((part.level for part in parts.values()), key=LEVELS.index))
 
 
 def _by_seed(name: str, cells: DataFrame) -> Results:
@@ -70,12 +70,13 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
     columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
     departs = "departures" in rows and bool(rows["departures"].map(bool).all())
-    level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0], departs)
-    return Results(rows, independent(rows, columns), level)
+    dataset = rows["dataset"].iloc[0]
+    level = level_of(dataset, rows["preset"].iloc[0], departs)
+    return Results(rows, independent(rows, columns), level, PAIRED if dataset in DRAWN else POOLED)
 
 
 def _log(name: str) -> Results:
-    """A log of figures/; no rows if it is not there."""
+    """A table of figures/; no rows if it is not there."""
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING

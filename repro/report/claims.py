@@ -3,8 +3,8 @@
 A row of a paper's `claims.csv` is a sentence and how it is held against numbers:
 
     id, place, says   where the sentence stands, and the sentence in our words
-    experiment        whose results count, several between spaces; "printed/NAME" for a printed table; empty where a
-                      closed form decides
+    experiment        whose results count, several between spaces; "printed/NAME" for a printed table, "log/NAME" for a
+                      table of figures/; empty where a closed form decides
     measure           column of these results, several between commas; "ours" is the main one of an experiment
     first, second     which rows are compared: "method=xmoco; characters=1|3|5". A field that `second` does not name is
                       as in the first row; "*" is every other value. A `second` that is a number is compared with
@@ -24,28 +24,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame, Series
-from pandas.io.formats.style import Styler
 from scipy import stats
 
+from repro.data import manifest
 from repro.recipe import choose
 from repro.report import statistics
 from repro.report.statistics import Estimate, holm
-from repro.report.verdicts import (
-    CANNOT,
-    CONSISTENT,
-    CONTRADICTS,
-    FAILS,
-    HOLDS,
-    LEVELS,
-    NOT_MEASURED,
-    NOT_RUN,
-    PAPER,
-    PRINTED,
-    UNDECIDED,
-    VERDICTS,
-)
 from repro.run import device as devices
 
+HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT = "holds", "fails", "undecided", "not run", "cannot be checked"
+CONSISTENT, CONTRADICTS = "self-consistent", "contradicts itself"  # of a paper held against its own numbers
+VERDICTS = (HOLDS, FAILS, CONSISTENT, CONTRADICTS, UNDECIDED, NOT_RUN, CANNOT)
+CLOSED, PRINTED = "closed form", "printed numbers"
+PAPER, SHORTENED, BUNDLED = "paper recipe, real data", "shortened, real data", "bundled data"
+LEVELS = (CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED)  # of evidence, those that carry furthest first
+
+POOLED, PAIRED, OWN = "pooled over rows", "paired by seeds", "each row's own"  # errors of differences
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY, OR = "*", "|"
 UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is a network that is not trained
@@ -59,13 +53,15 @@ class Results(NamedTuple):
 
     Attributes:
         rows: one for each recipe and seed, or of a printed table.
-        apart: columns that tell recipes apart, see `independent`; of a printed table none: a claim names them.
-        level: how far the rows carry, one of `verdicts.LEVELS`.
+        apart: columns that tell recipes apart, see `independent`; of most printed tables none: a claim names them.
+        level: how far the rows carry, one of `LEVELS`.
+        errors: of differences, `POOLED`; `PAIRED` where seeds share their data; or `OWN`, each row's, as in Welch's.
     """
 
     rows: DataFrame
     apart: list[str]
     level: str
+    errors: str = POOLED
 
 
 class Claim(NamedTuple):
@@ -86,12 +82,28 @@ Rule = Callable[[Claim, Results], Judged]
 Read = Callable[[str], Results]  # of an experiment; no rows where nothing of it is finished
 
 
+def level_of(dataset: str, preset: str, changed: bool = False) -> str:
+    """How far numbers of ours carry, one of the last three of `LEVELS`.
+
+    Args:
+        dataset: its label; a part or copy, "ntu (subset)", is not the official data.
+        preset: of the recipe.
+        changed: whether the recipe departs from its preset.
+
+    Raises:
+        ValueError: if there is no such data set.
+    """
+    if manifest.bundled(dataset):
+        return BUNDLED
+    return PAPER if preset == "paper" and dataset == manifest.plain(dataset) and not changed else SHORTENED
+
+
 def exact(value: float) -> Estimate:
     """A number without error: printed, or of a closed form."""
     return Estimate(float(value), math.nan, math.nan, ())
 
 
-MISSING = Estimate(math.nan, math.nan, math.nan, ())
+MISSING = exact(math.nan)
 
 
 # Which rows a claim compares
@@ -112,13 +124,9 @@ def parsed(text: str) -> dict[str, list[str]]:
     return terms
 
 
-def _matches(value: object, texts: list[str], field: str) -> bool:
-    """Whether a value of a row is one of these texts; "*" is all but networks that are not trained."""
-    if texts == [ANY]:
-        return not (field in UNTRAINED and value == "random")
-    if isinstance(value, bool | str):
-        return str(value) in texts
-    return any(math.isclose(float(value), float(text)) for text in texts)
+def measures_of(claim: Claim) -> list[str]:
+    """The columns that a claim is about."""
+    return [name.strip() for name in claim.measure.split(",")]
 
 
 def independent(rows: DataFrame, columns: list[str]) -> list[str]:
@@ -126,7 +134,7 @@ def independent(rows: DataFrame, columns: list[str]) -> list[str]:
     kept: list[str] = []
     count = 1
     for column in columns:
-        groups = rows.groupby([*kept, column], dropna=False, sort=False).ngroups
+        groups = len(rows[[*kept, column]].drop_duplicates())
         if groups > count:
             kept.append(column)
             count = groups
@@ -148,14 +156,29 @@ def pairs(claim: Claim, results: Results) -> list[tuple[Fields, Fields]]:
     columns = list(dict.fromkeys([*results.apart, *named]))
     known, found = results.rows[columns].drop_duplicates().to_dict("records"), []
     for one in known:
-        if not all(_matches(one[field], texts, field) for field, texts in first.items()):
+        if not _fits(one, first):
             continue
         for other in known:
-            fits = all(_matches(other[column], second[column], column) if column in second
-                       else _same(one[column], other[column]) for column in columns)
-            if fits and (not second or any(one[column] != other[column] for column in second)):
+            shared = all(_same(one[column], other[column]) for column in columns if column not in second)
+            another = not second or any(one[column] != other[column] for column in second)
+            if shared and another and _fits(other, second):
                 found.append((one, other))
     return found
+
+
+def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
+    """Whether a row has one of the values of each field; "*" is all but networks that are not trained."""
+    for field, texts in terms.items():
+        value = row[field]
+        if texts == [ANY]:
+            fits = not (field in UNTRAINED and value == "random")
+        elif isinstance(value, bool | str):
+            fits = str(value) in texts
+        else:
+            fits = any(math.isclose(float(value), float(text)) for text in texts)
+        if not fits:
+            return False
+    return True
 
 
 def _same(value: object, other: object) -> bool:
@@ -163,10 +186,16 @@ def _same(value: object, other: object) -> bool:
     return bool(value == other or pd.isna(value) or pd.isna(other))
 
 
-def _label(row: Fields, columns: list[str]) -> str:
-    """What a row is called: texts speak for themselves, numbers need their field."""
-    return ", ".join(row[column] if isinstance(row[column], str) else f"{column} {row[column]:g}"
-                     for column in columns if pd.notna(row[column]))
+def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
+    """Values named in a claim of which no row is compared."""
+    missing = []
+    for side, text in enumerate((claim.first, claim.second)):
+        for field, values in parsed(text).items():
+            for value in values:
+                named = value != ANY and field != "measure"
+                if named and not any(_fits(pair[side], {field: [value]}) for pair in found):
+                    missing.append(f"{field}={value}")
+    return list(dict.fromkeys(missing))
 
 
 def _names(found: list[tuple[Fields, Fields]]) -> list[str]:
@@ -182,80 +211,80 @@ def _names(found: list[tuple[Fields, Fields]]) -> list[str]:
     return names
 
 
+def _label(row: Fields, columns: list[str]) -> str:
+    """What a row is called: texts speak for themselves, numbers need their field."""
+    return ", ".join(row[column] if isinstance(row[column], str) else f"{column} {row[column]:g}"
+                     for column in columns if pd.notna(row[column]))
+
+
 def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
     """A measure by recipe and seed, as `statistics` takes it, and the kind of each recipe, with which it is pooled.
 
     Recipes are called as `key_of` has it. They are pooled within one target, and untrained networks among themselves.
     """
-    recipes = [key_of(row, results) for row in results.rows.to_dict("records")]
-    rows = results.rows.assign(recipe=recipes)
-    table = rows.pivot_table(measure, "recipe", "seed", sort=False)
-    first = rows.drop_duplicates("recipe").set_index("recipe").loc[table.index]
+    keys = [key_of(row) for row in results.rows[results.apart].to_dict("records")]
+    rows = results.rows.assign(recipe=keys)
+    runs = rows.groupby(["recipe", "seed"], sort=False)[measure].mean().unstack("seed").dropna(how="all")
+    first = rows.drop_duplicates("recipe").set_index("recipe").loc[runs.index]
+    if results.errors == OWN:
+        return runs, Series(runs.index, runs.index)
     untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
     target = first["target"] if "target" in first else Series("", first.index)
-    return table, target + untrained.map({True: " untrained", False: " trained"})
+    return runs, target + untrained.map({True: " untrained", False: " trained"})
 
 
-def key_of(row: Fields, results: Results) -> str:
-    """What `runs_of` calls the recipe of a row: the values that tell it apart."""
-    return ", ".join(str(row[column]) for column in results.apart) or "all"
+def key_of(row: Fields) -> str:
+    """What `runs_of` calls a recipe: the values that tell it apart."""
+    return ", ".join(map(str, row.values())) or "all"
 
 
-# Rules that several papers use
+# Rules that papers share
 
 
-def compared(claim: Claim, results: Results, *, paired: bool = False) -> dict[str, Estimate]:
+def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
     """The first rows minus the second ones, or minus the number that `second` is, for every measure.
 
-    Errors are those of `statistics.contrast`, or of `paired_contrast` there if `paired`; printed numbers have none. A
+    Errors are those of `statistics.contrast` or `paired_contrast`, as the results say; printed numbers have none. A
     value that the claim names and the results lack is a comparison with a missing side.
 
     Raises:
         ValueError: as `pairs`; or if rows of a printed table are missing or not told apart.
     """
-    number = _number(claim.second)
-    found = pairs(claim if number is None else claim._replace(second=""), results)
+    try:
+        number = float(claim.second)
+        claim = claim._replace(second="")
+    except ValueError:
+        number = math.nan
+    found, measures = pairs(claim, results), measures_of(claim)
+    if results.level == PRINTED and not found:
+        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
     numbers = dict.fromkeys(_lacking(claim, found), MISSING)
-    for measure in measures_of(claim):
+    for measure in measures:
         if results.level == PRINTED:
             differences = _printed_differences(claim, results, measure, found)
         else:
-            differences = _differences(results, measure, found, number, paired)
+            differences = _differences(results, measure, found, number)
         for name, difference in zip(_names(found), differences, strict=True):
             if results.level != PRINTED or not math.isnan(difference.value):  # what is not printed is left out
-                parts = [name, measure if len(measures_of(claim)) > 1 else ""]
-                numbers[", ".join(filter(None, parts)) or measure] = difference
+                numbers[", ".join(filter(None, [name, measure if len(measures) > 1 else ""])) or measure] = difference
     return numbers
 
 
-def measures_of(claim: Claim) -> list[str]:
-    """The columns that a claim is about."""
-    return [name.strip() for name in claim.measure.split(",")]
-
-
-def _number(text: str) -> float | None:
-    """A text as a number, None if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
 def _differences(
-    results: Results, measure: str, found: list[tuple[Fields, Fields]], number: float | None, paired: bool
+    results: Results, measure: str, found: list[tuple[Fields, Fields]], number: float
 ) -> list[Estimate]:
-    """Our first rows minus the second ones, or minus a number."""
+    """Our first rows minus the second ones, or minus a number unless that is NaN."""
     (runs, kinds), differences = runs_of(results, measure), []
-    for one, other in found:
-        sides, kind = [key_of(row, results) for row in (one, other)], kinds.get(key_of(one, results))
-        if not set(sides) <= set(runs.index):
+    for pair in found:
+        one, other = (key_of({column: row[column] for column in results.apart}) for row in pair)
+        if not {one, other} <= {*runs.index}:
             differences.append(MISSING)
-        elif number is not None:
-            differences.append(statistics.from_number(runs, sides[0], number, kinds))
-        elif paired:
-            differences.append(statistics.paired_contrast(runs[kinds == kind], *sides))
+        elif not math.isnan(number):
+            differences.append(statistics.from_number(runs, one, number, kinds))
+        elif results.errors == PAIRED:
+            differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
         else:
-            differences.append(statistics.contrast(runs, *sides, kinds))
+            differences.append(statistics.contrast(runs, one, other, kinds))
     return differences
 
 
@@ -263,31 +292,17 @@ def _printed_differences(
     claim: Claim, results: Results, measure: str, found: list[tuple[Fields, Fields]]
 ) -> list[Estimate]:
     """Printed first rows minus the second ones; NaN where one is not printed."""
-    if not found:
-        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
-    other_measure, rows = parsed(claim.second).get("measure", [measure])[0], results.rows.to_dict("records")
-    differences = []
-    for sides in found:
+    columns = measure, parsed(claim.second).get("measure", [measure])[0]
+    rows, differences = results.rows.to_dict("records"), []
+    for pair in found:
         values = []
-        for side, column in zip(sides, (measure, other_measure), strict=True):
-            known = [row[column] for row in rows if side.items() <= row.items()]
+        for side, column in zip(pair, columns, strict=True):
+            known = [row[column] for row in rows if all(str(row[field]) == str(value) for field, value in side.items())]
             if len(known) != 1:
                 raise ValueError(f"{len(known)} printed rows have {side}; name what tells them apart")
             values += known
         differences.append(exact(values[0] - values[1]))
     return differences
-
-
-def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
-    """Values named in a claim of which no row is compared."""
-    missing = []
-    for side, text in enumerate((claim.first, claim.second)):
-        for field, texts in ({} if _number(text) is not None else parsed(text)).items():
-            for value in texts:
-                named = value != ANY and field != "measure"
-                if named and not any(_matches(pair[side][field], [value], field) for pair in found):
-                    missing.append(f"{field}={value}")
-    return list(dict.fromkeys(missing))
 
 
 def above(numbers: Numbers, margin: float = 0.0, *, alternative: str = "greater") -> str | bool:
@@ -330,18 +345,47 @@ def equals(numbers: Numbers, margin: float) -> bool:
     return all(abs(number.value - margin) < SAME for number in numbers.values())
 
 
+def comparison(judge: Callable[[Numbers, float], str | bool]) -> Rule:
+    """A rule that compares the rows a claim names and judges the differences by its margin."""
+
+    def rule(claim: Claim, results: Results) -> Judged:
+        numbers = compared(claim, results)
+        return judge(numbers, claim.margin), numbers
+
+    return rule
+
+
+def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
+    """The field of which `first` has several values, each of these with the next, and the rest of `first`."""
+    fields = parsed(claim.first)
+    field = next(name for name, values in fields.items() if len(values) > 1)
+    steps = [*itertools.pairwise(fields.pop(field))]
+    return field, steps, "".join(f"{name}={OR.join(values)}; " for name, values in fields.items())
+
+
 def rises(claim: Claim, results: Results) -> Judged:
-    """Whether each value of the field that `first` sweeps gives more than the one before it, or measure if none."""
-    fixed, numbers = parsed(claim.first), {}
-    swept = next((field for field, values in fixed.items() if len(values) > 1), None)
-    for low, high in itertools.pairwise(fixed.pop(swept) if swept else measures_of(claim)):
-        first = "; ".join(f"{field}={values[0]}" for field, values in fixed.items())
-        if swept:
-            numbers |= compared(claim._replace(first=f"{first}; {swept}={high}", second=f"{swept}={low}"), results)
-        else:
-            step = compared(claim._replace(measure=high, second=f"measure={low}"), results)
-            numbers |= {f"{name}, {high} over {low}": number for name, number in step.items()}
+    """Whether each value of the field that `first` sweeps gives more than the one before it."""
+    (field, steps, others), numbers = swept(claim), {}
+    for low, high in steps:
+        numbers |= compared(claim._replace(first=f"{others}{field}={high}", second=f"{field}={low}"), results)
     return above(numbers, claim.margin), numbers
+
+
+def gap_shrinks(claim: Claim, results: Results) -> Judged:
+    """Whether `first` minus `second` shrinks from each value of the field that `first` sweeps to the next.
+
+    What is above zero is `margin` times the gap at one value minus that at the next. The four means are of different
+    rows, so that squared errors add.
+    """
+    (field, steps, others), numbers = swept(claim), {}
+    for values in steps:
+        before, after = (compared(claim._replace(first=f"{others}{field}={value}"), results) for value in values)
+        for name, gap in before.items():
+            following = after.get(name, MISSING)
+            numbers[f"{name}, {field} {' to '.join(values)}"] = Estimate(
+                claim.margin * gap.value - following.value, math.hypot(claim.margin * gap.error, following.error),
+                min(gap.df, following.df), gap.runs)
+    return above(numbers), numbers
 
 
 def agrees(claim: Claim, results: Results) -> Judged:
@@ -357,11 +401,12 @@ def agrees(claim: Claim, results: Results) -> Judged:
     if results.level != PAPER:
         return NOT_RUN, {}
     found = pairs(claim, results)
-    called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
-    runs, kinds = runs_of(results, claim.measure)
+    keys = [key_of({column: row[column] for column in results.apart}) for row, _ in found]
+    called, (runs, kinds) = dict(zip(keys, _names(found), strict=True)), runs_of(results, claim.measure)
     known, counts = [key for key in called if key in runs.index], runs.count(axis=1)
-    published = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
-    table = statistics.entries(runs.loc[known], published, kinds[known])
+    records = results.rows[results.apart].to_dict("records")
+    published = dict(zip(map(key_of, records), results.rows["published"], strict=True))
+    table = statistics.entries(runs.loc[known], Series(published), kinds[known])
     entries = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
                for key, row in zip(table.index, table.itertuples(), strict=True)}
     entries |= dict.fromkeys(_lacking(claim, found), MISSING)
@@ -387,10 +432,10 @@ def agrees(claim: Claim, results: Results) -> Judged:
 
 def steadier(claim: Claim, results: Results) -> Judged:
     """Whether the first row scatters less between seeds than each second one: F test of their variances."""
-    (runs, _), numbers, p = runs_of(results, claim.measure), {}, []
-    found = pairs(claim, results)
-    for name, (one, other) in zip(_names(found), found, strict=True):
-        values = [runs.loc[key_of(row, results)].dropna() for row in (one, other)]
+    (runs, _), found = runs_of(results, claim.measure), pairs(claim, results)
+    numbers, p = {}, []
+    for name, pair in zip(_names(found), found, strict=True):
+        values = [runs.loc[key_of({column: row[column] for column in results.apart})].dropna() for row in pair]
         ratio = values[0].var() / values[1].var()
         numbers[f"variance of {name}"] = exact(ratio)
         p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))
@@ -399,22 +444,11 @@ def steadier(claim: Claim, results: Results) -> Judged:
     return HOLDS if all(value < ERROR for value in p) else UNDECIDED, numbers
 
 
-def comparison(judge: Callable[[Numbers, float], str | bool], *, paired: bool = False) -> Rule:
-    """A rule that compares the rows a claim names and judges the differences by its margin."""
-
-    def rule(claim: Claim, results: Results) -> Judged:
-        numbers = compared(claim, results, paired=paired)
-        return judge(numbers, claim.margin), numbers
-
-    return rule
-
-
 RULES: dict[str, Rule] = {
     "above": comparison(above), "below": comparison(below), "within": comparison(within),
-    "different": comparison(different), "equals": comparison(equals),
-    "paired above": comparison(above, paired=True), "paired below": comparison(below, paired=True),
-    "paired within": comparison(within, paired=True), "rises": rises, "agrees": agrees, "steadier": steadier,
-    "cannot be checked": lambda claim, results: (CANNOT, {}), "not run": lambda claim, results: (NOT_RUN, {}),
+    "different": comparison(different), "equals": comparison(equals), "rises": rises, "gap shrinks": gap_shrinks,
+    "agrees": agrees, "steadier": steadier,
+    **{verdict: lambda claim, results, verdict=verdict: (verdict, {}) for verdict in (NOT_RUN, CANNOT)},
 }
 
 
@@ -429,7 +463,7 @@ def held(claim: Claim, read: Read, rules: Mapping[str, Rule]) -> tuple[str, str,
     """
     rule, results = rules[choose("rule", claim.rule, rules)], read(claim.experiment)
     if claim.experiment and results.rows.empty:
-        return CANNOT if claim.rule == CANNOT else NOT_RUN, "", {}
+        return NOT_RUN, "", {}
     verdict, numbers = rule(claim, results)
     if numbers and all(math.isnan(number.value) for number in numbers.values()):
         verdict = NOT_RUN
@@ -456,31 +490,19 @@ def read_list(path: Path) -> DataFrame:
 
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
-def judge(claims: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
-    """The verdict on every claim.
+def judge(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+    """The verdict on every row of a list, as of `read_list`.
 
     Args:
-        claims: as of `read_list`, with the paper of each.
+        rows: claims or discrepancies; where no rule stands nothing is measured.
         read: the results of an experiment.
         rules: `RULES` and those of the papers, by name.
 
     Returns:
-        The claims, with claim (in our words), verdict, level and evidence (its numbers in one line); and the numbers, a
-        row for each comparison: id, compared, value, error, p (two-sided, of no difference), runs. Of a number without
-        error only the value is known.
+        The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
+        id, compared, value, error, p (two-sided, of no difference), runs. Of a number without error only the value is
+        known.
     """
-    return _with_evidence(claims.rename(columns={"says": "claim"}), read, rules)
-
-
-@devices.threads(1)
-def measured_discrepancies(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> DataFrame:
-    """The discrepancies, as of `read_list`: id, paper, place, paper_says, others_say, here, and what we measured."""
-    judged, _ = _with_evidence(rows, read, rules)
-    measured = judged["evidence"].replace("", NOT_MEASURED)
-    return rows.drop(columns=COMPARED).assign(measured=measured)
-
-
-def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
         try:
@@ -492,6 +514,9 @@ def _with_evidence(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tu
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
     judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
     return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "runs"])
+
+
+# For readers
 
 
 def in_words(numbers: Numbers) -> str:
@@ -518,33 +543,6 @@ def _number_in_words(name: str, number: Estimate) -> str:
     return f"{name} {number.value:+.3g}, s.e. {error}, p {number.p():.2g} ({runs} runs)".lstrip()
 
 
-# For readers
-
-
-def chosen(table: DataFrame, *, verdict: str = "all", level: str = "all") -> DataFrame:
-    """Claims of one verdict and level of evidence.
-
-    Args:
-        table: of `judge`.
-        verdict: "all" or one of `verdicts.VERDICTS`.
-        level: "all" or one of `verdicts.LEVELS`.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
-    """
-    for column, value, allowed in (("verdict", verdict, VERDICTS), ("level", level, LEVELS)):
-        if choose(column, value, ("all", *allowed)) != "all":
-            table = table[table[column] == value]
-    return table.reset_index(drop=True)
-
-
-def counted(table: DataFrame) -> DataFrame:
-    """How many claims of every paper have which verdict; papers downwards, verdicts across."""
-    counts = pd.crosstab(table["paper"], table["verdict"])
-    counts = counts.reindex(index=table["paper"].unique(), columns=VERDICTS, fill_value=0)
-    return counts.rename_axis(index=None, columns=None)
-
-
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
     """Both lists as text, one line each; broken at `width` and indented, where there is one."""
     texts = [f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
@@ -556,9 +554,28 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
     return [line for text in texts for line in textwrap.wrap(text, width, subsequent_indent=" " * 6)]
 
 
-def shown(table: DataFrame) -> Styler:
-    """Claims or discrepancies for a notebook: texts, which are no HTML, under headings in words."""
-    table = table.drop(columns=[*COMPARED[1:], "says"], errors="ignore")
-    table = table.rename(columns={"paper_says": "the paper", "others_say": "but"})
-    style = table.style.hide(axis="index").format(escape="html")
-    return style.set_properties(**{"text-align": "left", "vertical-align": "top"})
+class Evidence:
+    """Verdicts and numbers of claims by their ids, of `repro.papers.judged`, as sentences of a notebook quote them."""
+
+    def __init__(self, claims: DataFrame, numbers: DataFrame) -> None:
+        self._verdicts = claims.set_index("id")["verdict"].to_dict()
+        self._numbers = numbers.set_index(["id", "compared"]).to_dict("index")
+
+    def verdicts(self, *names: str) -> list[str]:
+        """Those of these claims."""
+        return [self._verdicts[choose("claim", name, self._verdicts)] for name in names]
+
+    def value(self, name: str, compared: str) -> float:
+        """A number of a claim; ValueError names those that it has."""
+        known = [what for claim, what in self._numbers if claim == name]
+        return self._numbers[name, choose(f"comparison of {name}", compared, known)]["value"]
+
+    def words(self, name: str, compared: str) -> str:
+        """A difference of a claim with its standard error and two-sided p: "+17.5, s.e. 1.1, p < 0.001"."""
+        value, number = self.value(name, compared), self._numbers[name, compared]
+        p = "p < 0.001" if number["p"] < 0.001 else f"p = {number['p']:.3f}"
+        return f"{value:+.1f}, s.e. {number['error']:.1f}, {p}"
+
+    def listed(self, *names: str) -> str:
+        """Claims with their verdicts in one line: "S4 holds, S6 undecided"."""
+        return ", ".join(f"{name} {verdict}" for name, verdict in zip(names, self.verdicts(*names), strict=True))

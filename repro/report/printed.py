@@ -24,14 +24,15 @@ def printed(name: str) -> DataFrame:
     Raises:
         ValueError: if there is no such table; the message names those there are.
     """
-    return _read(name, na_values=[""])
+    return _read(name, na_values="").copy()
 
 
 def as_printed(name: str) -> DataFrame:
     """The same table with every cell as the printed string: "67.0", "+2.2", "" where nothing is printed."""
-    return _read(name, dtype=str)
+    return _read(name, dtype=str).copy()
 
 
+@functools.cache
 def _read(name: str, **options) -> DataFrame:
     return pd.read_csv(_files()[choose("name", name, _files())], keep_default_na=False, encoding="utf-8", **options)
 

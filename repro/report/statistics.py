@@ -80,8 +80,10 @@ def scattered(runs: DataFrame) -> list[str]:
 
     Only rows of two and more seeds have a deviation.
     """
-    deviations = runs.std(axis=1)
-    return [*deviations.index[deviations > SCATTER * deviations.median()]]
+    values = runs.to_numpy(dtype=float)
+    spread = Series([np.std(row[~np.isnan(row)], ddof=1) if (~np.isnan(row)).sum() > 1 else math.nan for row in values],
+                    runs.index)
+    return [*spread.index[spread > SCATTER * spread.median()]]
 
 
 def deviations(runs: DataFrame, kinds: Series | None = None) -> DataFrame:
@@ -95,9 +97,9 @@ def deviations(runs: DataFrame, kinds: Series | None = None) -> DataFrame:
         the row itself where it is one of `scattered`.
     """
     kinds = Series("all", runs.index) if kinds is None else kinds[runs.index]
-    own = {row for _, rows in runs.groupby(kinds) for row in scattered(rows)}
-    sources = [row if row in own else kind for row, kind in kinds.items()]
-    parts = {source: pooled(rows) for source, rows in runs.groupby(Series(sources, runs.index, dtype=object))}
+    own = [row for kind in kinds.unique() for row in scattered(runs[kinds == kind])]
+    sources = kinds.astype(object).where(~runs.index.isin(own), runs.index)
+    parts = {source: pooled(runs[sources == source]) for source in sources.unique()}
     found = [(*parts[source], source) for source in sources]
     return DataFrame(found, index=runs.index, columns=["value", "df", "source"])
 
@@ -132,13 +134,15 @@ def two_way(runs: DataFrame) -> Deviation:
     Returns:
         NaN with 0 degrees of freedom if the runs leave none.
     """
-    known = runs.stack().dropna()
-    design = pd.get_dummies(known.index.to_frame(index=False).astype(str), dtype=float).to_numpy()
-    if not len(known):
+    values = runs.to_numpy(dtype=float)
+    row, seed = np.nonzero(~np.isnan(values))
+    if not len(row):
         return Deviation(math.nan, 0)
-    solution, _, rank, _ = np.linalg.lstsq(design, known.to_numpy(dtype=float))
+    known = values[row, seed]
+    design = np.hstack([np.eye(runs.shape[0])[row], np.eye(runs.shape[1])[seed]])
+    solution, _, rank, _ = np.linalg.lstsq(design, known)
     df = len(known) - int(rank)
-    squares = float(((known.to_numpy() - design @ solution) ** 2).sum())
+    squares = float(((known - design @ solution) ** 2).sum())
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 

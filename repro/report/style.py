@@ -295,7 +295,7 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     """Below everything, where it hides nothing, in as many columns as the figure's width has room for."""
     if handles:
         longest = max(len(handle.get_label()) for handle in handles)
-        columns = max(1, round(figure.get_figwidth() / COLUMN * WIDEST) // (longest + 8))  # of a key and its space
+        columns = max(1, WIDEST // (longest + 8))  # of a key and its space
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import yaml
 
 ACCEPTED = Path(__file__).parent / "accepted.yaml"
-FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.skeleton", "repro.image",
-            "repro.audiovisual")  # what a step runs through, besides a paper's own modules
+FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.run.group", "repro.skeleton",
+            "repro.image", "repro.audiovisual")  # what a step runs through, besides a paper's own modules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Code:
 
     def advice(self) -> str:
         """What to do where it differs."""
-        return (f"raise the version of {self.study}, now {self.version}, if the code gives other numbers; if it gives "
-                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name}")
+        return (f"raise the version of {self.study} where it is declared if the code gives other numbers; if it gives "
+                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name} beside "
+                f"version {self.version}")
 
 
 @functools.cache

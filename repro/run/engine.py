@@ -12,13 +12,14 @@ import functools
 import importlib.util
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from typing import Any
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm  # not a widget: an executed notebook keeps text alone
 
 from repro.data.disk import REMEDIES, naming
 from repro.data.parallel import Workers
@@ -166,7 +167,7 @@ def scheduler_address(workers: str | int) -> str | None:
 
 def run_cells(
     cells: Sequence[Cell], train: Train, store: Store, *, pool: Here | Local | Cluster = Here(),
-    say: Say | None = None, announced: bool = True,
+    say: Say | None = None,
 ) -> None:
     """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
 
@@ -178,7 +179,6 @@ def run_cells(
         pool: the processes that share the cells. A cell's result on a CPU does not depend on it.
         say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
             `finished.log` of the store.
-        announced: print how many cells there are to train, and where.
 
     Raises:
         NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
@@ -186,18 +186,14 @@ def run_cells(
             cell, or a lane did beside others.
         OSError: as `Store.require_writable`, before anything is trained.
     """
-    missing = sum(store.run(cell).result is None for cell in cells)
-    if missing and first():
-        store.require_writable()
-        if announced:
-            what = f"{missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}"
-            tqdm.write(f"training {what}, in {store.root}", file=sys.stderr)
     failed: dict[str, Exception] = {}
 
     def left() -> list[Cell]:
         return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
 
     while unfinished := from_first(left):
+        if first():
+            store.require_writable()
         if isinstance(pool, Here):
             failed |= _train_here(unfinished, train, store, pool, say)
         else:
@@ -220,12 +216,12 @@ def _train_here(
     failed: dict[str, Exception] = {}
     runs = [store.run(cell) for cell in cells]
     alone = pool.lanes == 1  # the steps of one cell have a line of their own; of several, one line has all lanes
-    title = "cells" if alone else f"cells, {pool}"
+    title, hidden = "cells" if alone else f"cells, {pool}", None if first() else True
     with (
-        tqdm(total=len(runs), desc=title, unit="cell", disable=not first()) as done,
-        tqdm(unit="step", leave=False, disable=not (alone and first())) as steps,
+        _bar(runs, title, hidden) as done,
+        tqdm(unit="step", leave=False, disable=hidden if alone else True) as steps,
     ):
-        done.initial = _show(done, runs)
+        began = time.monotonic()
 
         def show(run: Run) -> None:
             if alone:
@@ -241,7 +237,7 @@ def _train_here(
                     traceback.print_exception(error)
                 failed[run.cell.key] = _named(run.cell, error)
             _show(done, runs)
-            _tell(done, run, store, say, len(failed))
+            _tell(done, run, store, say, len(failed), began)
     return failed
 
 
@@ -256,12 +252,12 @@ def _share(
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
     runs = [store.run(cell) for cell in cells]
-    with pool.started(len(cells)) as executor, tqdm(total=len(runs), desc=f"cells, {pool}", unit="cell") as bar:
+    with pool.started(len(cells)) as executor, _bar(runs, f"cells, {pool}") as bar:
+        began = time.monotonic()
 
         def submitted(job: Sequence[Cell]) -> Future[Ended]:
             return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
-        bar.initial = _show(bar, runs)
         jobs = [cells[first : first + pool.lanes] for first in range(0, len(cells), pool.lanes)]
         waiting = {submitted(job): job for job in jobs}
         told: set[str] = set()
@@ -288,7 +284,7 @@ def _share(
             for run in runs:
                 if run.cell.key not in told and (run.folder / "result.json").exists():
                     told.add(run.cell.key)
-                    _tell(bar, run, store, say, len(failed))
+                    _tell(bar, run, store, say, len(failed), began)
     return failed
 
 
@@ -375,21 +371,36 @@ def _settled(run: Run, train: Callable[[], Generator[None, None, dict[str, Any]]
             from_first(functools.partial(run.finish, result))
 
 
-def _show(bar: tqdm, runs: Sequence[Run]) -> float:
+def _bar(runs: Sequence[Run], title: str, hidden: bool | None = None) -> tqdm:
+    """A bar of cells, which counts what is trained of each; by default hidden where output is no terminal."""
+    done = _done(runs)
+    bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", miniters=0, disable=hidden)
+    bar.initial = done  # a hidden bar has none
+    return bar
+
+
+def _done(runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
-    bar.n = round(sum(trained(run.folder) for run in runs), 2)  # differences would leave a residue of rounding
+    return round(sum(trained(run.folder) for run in runs), 2)
+
+
+def _show(bar: tqdm, runs: Sequence[Run]) -> None:
+    """Bring the bar up to date. Its speed changes when more is done alone: time left does not rise meanwhile."""
+    done = _done(runs)
+    if done > bar.n:
+        bar.update(done - bar.n)
+    bar.n = done  # differences leave a residue of rounding
     bar.refresh()
-    return bar.n
 
 
-def _tell(bar: tqdm, run: Run, store: Store, say: Say | None, failed: int) -> None:
+def _tell(bar: tqdm, run: Run, store: Store, say: Say | None, failed: int, began: float) -> None:
     """Print what came of a cell, if it is finished, and how long those left will take by what others took so far."""
     if say is None or not first() or not (run.folder / "result.json").exists():
         return
     gained, left = bar.n - bar.initial, bar.total - bar.n - failed
     line = f"{run.cell}: {say(run.cell)}"
     if gained > 0 and left > 0:
-        line += f", about {tqdm.format_interval(bar.format_dict['elapsed'] * left / gained)} left"
+        line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
     tqdm.write(line, file=sys.stderr)
     now, path = datetime.datetime.now().astimezone().isoformat(timespec="seconds"), store.root / "finished.log"
     with naming(path), path.open("a") as log:

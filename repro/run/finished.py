@@ -1,14 +1,12 @@
 """What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pandas import DataFrame
 
-from repro.data.disk import write_atomically
 from repro.run import device as devices
+from repro.run import frames
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 
@@ -38,19 +36,11 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     def current() -> bool:
         if not path.exists():
             return False
-        rows, remakeable = read_table(path), (path.parent / "checkpoint.pt").exists()
+        rows, remakeable = frames.read_csv(path), (path.parent / "checkpoint.pt").exists()
         return not remakeable or all(part in rows and (rows[part] == today).all() for part, today in versions.items())
 
     if not devices.from_first(current):
         with devices.threads(cell.recipe.threads), devices.full_precision():
             rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **versions)
-        devices.from_first(lambda: write_atomically(path, lambda temporary: rows.to_csv(temporary, index=False)))
-    return read_table(path).assign(seed=cell.seed)
-
-
-def read_table(path: Path) -> DataFrame:
-    """A file that `kept` has made; ValueError names it if it is damaged."""
-    try:
-        return pd.read_csv(path)
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({str(error).strip()}); delete it, and it is made again") from error
+        devices.from_first(lambda: frames.write(rows, path))
+    return frames.read_csv(path).assign(seed=cell.seed)

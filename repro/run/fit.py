@@ -5,7 +5,6 @@ exactly the steps it would have taken undisturbed. In a process group all proces
 and writes the folder.
 """
 
-import functools
 import hashlib
 import io
 import json
@@ -15,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +25,9 @@ from repro.run.code import Code
 from repro.run.device import first, from_first
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
@@ -44,6 +46,7 @@ def fit(
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
     code: Code | None = None,
+    tensorboard: Path | None = None,
 ) -> Generator[None, None, dict[str, float]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
@@ -62,6 +65,7 @@ def fit(
         probe_steps: 0, never.
         code: what trains, whose identity stands in checkpoints; a line says where one of a cell that is taken up is of
             other code.
+        tensorboard: the folder of event files, which get what is reported too; the package tensorboard is needed.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
@@ -79,10 +83,15 @@ def fit(
             _truncate(folder / name, done)
         if 0 < done < learner.total_steps:
             tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
+    board = _board(tensorboard, done) if tensorboard and first() else None
     interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
-    progress.reset(learner.total_steps)
+
+    def late() -> bool:  # by the clock of the first process
+        return time.monotonic() - saved_at >= checkpoint_seconds
+
+    progress.reset(learner.total_steps + 1)  # evaluation counts as a step
     progress.set_postfix(refresh=False)  # those of the cell before
     progress.initial = progress.n = done
     try:
@@ -103,17 +112,20 @@ def fit(
             seconds += now - reported_at
             line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
             _append(folder / "progress.jsonl", line)
+            _draw(board, "loss", means, done)
             progress.set_postfix(means, refresh=False)
             progress.update(done - progress.n)
             if probe and probe_due and (measured := probe()):
                 _append(folder / "probes.jsonl", {"step": done, **measured})
-            late = functools.partial(bool, now - saved_at >= checkpoint_seconds)  # by the clock of the first process
+                _draw(board, "measured", measured, done)
             if last or from_first(late):
                 _save(learner, folder, done, seconds, code)
                 saved_at = time.monotonic()
             reported_at = time.monotonic()
     finally:
         learner.release()  # its memory is for what measures, and for others
+        if board:
+            board.close()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)}
@@ -138,7 +150,7 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
         archive.write(hashlib.sha256(archive.getbuffer()).digest())
         temporary.write_bytes(archive.getbuffer())
         archive.close()  # states are large, and it is read back next
-        _read_checkpoint(temporary)
+        read_checkpoint(temporary)
         if path.exists():
             os.replace(path, folder / "checkpoint.previous.pt")
 
@@ -152,25 +164,36 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         if not path.exists():
             continue
         try:
-            return _read_checkpoint(path)
-        except (OSError, MemoryError):  # says nothing about the file
-            raise
-        except Exception as error:  # torch raises many kinds for a file it cannot read
+            return read_checkpoint(path)
+        except ValueError as error:
             os.replace(path, folder / "checkpoint.damaged.pt")
             tqdm.write(f"{path} is damaged ({error}); falling back to an earlier state", file=sys.stderr)
     return None
 
 
-def _read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state in a checkpoint; ValueError if it is damaged, or of impossible progress."""
     with path.open("rb") as file:
         archive, digest = file.read(path.stat().st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:
         raise ValueError("checksum does not match")
-    state = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    except (OSError, MemoryError):  # says nothing about the file
+        raise
+    except Exception as error:  # torch raises many kinds for a file it cannot read
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     check_parts(state, {"step": int, "seconds": (int, float), "learner": dict})
     if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
         raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
     return state
+
+
+def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
+    """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
+    if state["step"] > steps:
+        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
+                         "move that folder away, and the cell starts anew")
 
 
 def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
@@ -185,9 +208,7 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0
-    if state["step"] > learner.total_steps:
-        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has "
-                         f"{learner.total_steps:,}; move that folder away, and the cell starts anew")
+    check_step(folder, state, learner.total_steps)
     try:
         if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
             learner.load_weights(state["learner"])
@@ -226,6 +247,19 @@ def _append(path: Path, line: dict[str, float]) -> None:
     if first():
         with naming(path), path.open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _board(folder: Path, done: int) -> "SummaryWriter":
+    """What writes event files; of a training that is taken up those after step `done` do not count."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=done + 1)
+
+
+def _draw(board: "SummaryWriter | None", group: str, values: dict[str, float], step: int) -> None:
+    if board:
+        for name, value in values.items():
+            board.add_scalar(f"{group}/{name}", value, step)
 
 
 def _truncate(path: Path, step: int) -> None:

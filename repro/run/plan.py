@@ -1,95 +1,56 @@
 """What a table will cost, before it is trained: a few real steps of every recipe, extrapolated to all of its steps."""
 
-import dataclasses
-import functools
-import heapq
 import statistics
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from pandas import DataFrame
-from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.learner import Learner
-from repro.run.store import Cell, Run, Store, trained
+from repro.run.store import Cell, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
-Learners = Callable[[Cell, torch.device], Iterator[Learner]]
-LEFT_OUT = ("Pre-training and fine-tuning are included; loading data, probes along training and at its end, tests and "
-            "other evaluation are not; nor is what lanes of a GPU gain.")
+LEFT_OUT = ("Measured here, by one process. Pre-training and fine-tuning are included; loading data, probes along "
+            "training and at its end, tests and other evaluation are not; nor is what lanes of a GPU gain.")
 
 
 def plan(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Here | Local | Cluster
+    cells: Sequence[Cell], learners: Callable[[Cell, torch.device], Iterator[Learner]], store: Store,
+    device: torch.device, processes: int,
 ) -> str:
-    """Cells, steps, time and memory of each recipe of a table, and the time of all with the processes chosen, as text.
+    """Cells, steps, time and memory of each recipe of a table, and the time of all in so many processes, as text.
 
-    Nothing is kept: the steps are taken in a scratch folder, by the processes that would train. `learners` are what is
-    trained for a cell, one after the other. Raises as `run_cells`, if a recipe does not get through its first steps.
+    Nothing is kept. `learners` are what is trained for a cell, one after the other.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
-    unique = list({cell.key: cell for cell in cells}.values())
-    runs = [run for run in map(store.run, unique) if run.result is None]
-    finished = f"{len(unique) - len(runs)} of {len(unique)} cells are finished"
-    if not runs:
+    unique = {cell.key: cell for cell in cells}
+    by_recipe: dict[str, list[Cell]] = {}
+    for cell in unique.values():
+        if store.run(cell).result is None:
+            by_recipe.setdefault(cell.recipe.canonical(), []).append(cell)
+    left = sum(map(len, by_recipe.values()))
+    finished = f"{len(unique) - left} of {len(unique)} cells are finished"
+    if not left:
         return f"{finished}; nothing is left to train."
-    by_recipe = {run.cell.recipe.canonical(): run.cell for run in reversed(runs)}  # the first of each
-    costs = _measured([*by_recipe.values()], learners, store, device, pool)
-    rows = DataFrame([{"cell": run.cell.label} | costs[run.cell.recipe.canonical()] for run in runs])
-    rows["minutes_per_cell"] = (rows["seconds"] + rows["seconds_after"]) / 60
-    share_left = [1 - trained(run.folder) for run in runs]
-    rows["minutes_left"] = (rows["seconds"] * share_left + rows["seconds_after"]) / 60
-    recipes = rows.groupby([run.cell.recipe.canonical() for run in runs], sort=False)
-    table = recipes.agg(
-        cell=("cell", "first"), cells=("cell", "size"), steps=("steps", "first"),
-        minutes_per_cell=("minutes_per_cell", "first"), minutes_left=("minutes_left", "sum"),
-        memory_mb=("peak_mb", "first"),
-    ).to_string(index=False, float_format="{:.4g}".format)
-    workers = min(len(runs), pool.count())
-    who = f"{workers} processes" if workers > 1 else "one process"
-    times = [60 * minutes for minutes in rows["minutes_left"]]
-    memory = "" if device.type == "cuda" else f", {workers * rows['peak_mb'].max()} MB"
-    total = f"{duration(sum(times))} of training; with {who} about {duration(makespan(times, workers))}{memory}"
-    return f"{table}\n{finished}; left are {total}.\n{LEFT_OUT}"
-
-
-def _measured(
-    cells: Sequence[Cell], learners: Learners, store: Store, device: torch.device, pool: Here | Local | Cluster
-) -> dict[str, dict[str, float]]:
-    """What `calibrate` finds of cells of different recipes, by the canonical form of these."""
-    tqdm.write(f"measuring a few steps of {len(cells)} recipes", file=sys.stderr)
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".plan-", dir=store.root) as folder:  # workers elsewhere see it too
-        scratch = Store(Path(folder))
-        measure = functools.partial(calibrate, learners=learners, device=device)
-        run_cells(cells, measure, scratch, pool=dataclasses.replace(pool, lanes=1), announced=False)
-        return {cell.recipe.canonical(): scratch.run(cell).read()["cost"] for cell in cells}
-
-
-def calibrate(
-    run: Run, progress: tqdm, *, learners: Learners, device: torch.device
-) -> Generator[None, None, dict[str, dict[str, float]]]:
-    """Take a few steps of everything that is trained for the run's cell, in the place of training it.
-
-    Returns:
-        A result with nothing but a cost: steps and forecast seconds of the first learner, whose progress is logged;
-        seconds_after, of the others; peak_mb, memory of the process, on CUDA of the device, so far in this cell.
-    """
-    devices.begin(device)
-    forecasts = []
-    for learner in learners(run.cell, device):
-        forecasts.append((learner.total_steps, forecast(learner, device)))
-        yield
-    (steps, seconds), *others = forecasts
-    after = sum(seconds for _, seconds in others)
-    return {"cost": {"steps": steps, "seconds": seconds, "seconds_after": after, "peak_mb": devices.peak_mb(device)}}
+    rows, times = [], []
+    for alike in by_recipe.values():
+        devices.begin(device)
+        with devices.threads(alike[0].recipe.threads), devices.full_precision():
+            parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
+        (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
+        seconds = [first * (1 - trained(store.run(cell).folder)) + after for cell in alike]
+        times += seconds
+        rows.append({"cell": alike[0].label, "cells": len(alike), "steps": steps,
+                     "minutes_per_cell": (first + after) / 60, "minutes_left": sum(seconds) / 60,
+                     "memory_mb": devices.peak_mb(device)})
+    table = DataFrame(rows).to_string(index=False, float_format="{:.4g}".format)
+    shared = ""
+    if (together := min(processes, left)) > 1:
+        shared = f", with {together} processes at least {duration(max(sum(times) / together, *times))}"
+    return f"{table}\n{finished}; left are {duration(sum(times))} of training{shared}.\n{LEFT_OUT}"
 
 
 def forecast(learner: Learner, device: torch.device) -> float:
@@ -114,14 +75,6 @@ def forecast(learner: Learner, device: torch.device) -> float:
         others.append(step())
     usual = statistics.median(others) if others else opening
     return learner.costly_steps * opening + (learner.total_steps - learner.costly_steps) * usual
-
-
-def makespan(times: Sequence[float], workers: int) -> float:
-    """Time until all is done if every worker takes the next of the times as soon as it is free."""
-    free = [0.0] * workers
-    for seconds in times:
-        heapq.heapreplace(free, free[0] + seconds)
-    return max(free)
 
 
 def duration(seconds: float) -> str:

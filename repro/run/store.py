@@ -25,7 +25,8 @@ from typing import Any
 import filelock
 
 from repro.data import manifest
-from repro.data.disk import TEMPORARY, acquire, alone, naming, write_atomically
+from repro.data.archives import read_file
+from repro.data.disk import acquire, alone, naming, remove_half_written, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -33,7 +34,9 @@ PARTS = {  # of `recipe.json`
     "changes": dict,
 }
 UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
-MEASURED = (int, float, str)
+TEXTS = ("select",)  # of a result, what is text: how epoch and checkpoint were chosen
+TAKEN = (*PARTS, "metrics", "cost", "commit", "finished", "named", "value")  # columns of tables, which no measure is
+LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
 LAST = 4096  # bytes at the end of a log that hold at least its last line
 
 
@@ -123,6 +126,7 @@ class Run:
         path = self.folder / "result.json"
         if path.exists():
             result = result | {"cost": self.read()["cost"]}
+        check_result(result)
         self.begin()
         write_json(path, {"evaluation": self.cell.evaluation} | result)
         for checkpoint in self.folder.glob("*/checkpoint*.pt"):  # of later learners, needed until the result is there
@@ -142,9 +146,7 @@ class Run:
             yield False
             return
         with lock:
-            for path in self.folder.rglob(".*"):
-                if TEMPORARY.fullmatch(path.name):  # of a process killed while it wrote
-                    path.unlink()
+            remove_half_written(self.folder)
             now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
             yield True
@@ -214,14 +216,14 @@ def evaluation_of(result: dict[str, Any]) -> int:
 
 
 def trained(folder: Path) -> float:
-    """Part of the steps of a folder's cell that is done, from 0 to 1, by the last line of its log; 1 with a result."""
+    """Part of a folder's cell that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     if (folder / "result.json").exists():
         return 1.0
     try:
         with open(folder / "progress.jsonl", "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))
             last = parse_json(log.read().splitlines()[-1].decode())
-        return min(1.0, max(0.0, last["step"] / last["of"]))
+        return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
 
@@ -250,18 +252,35 @@ def read_description(path: Path) -> dict[str, Any]:
         check_parts(description, PARTS)
         if description["key"] != path.parent.name:
             raise ValueError(f"key={description['key']!r} is not its folder's, {path.parent.name}")
+        if description["seed"] < 0 or description["version"] < 1:
+            raise ValueError(f"seed={description['seed']}, version={description['version']} should be 0 and 1 or more")
 
     return _read(path, check)
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The content of a `result.json`: "cost", and otherwise numbers and texts; raises as `read_description`."""
-    return _read(path, lambda result: check_parts(result, dict.fromkeys(result, MEASURED) | {"cost": dict}))
+    """The content of a `result.json`: "cost", and otherwise measures; raises as `read_description`."""
+    return _read(path, check_result)
+
+
+def check_result(result: Mapping[str, Any]) -> None:
+    """Raise ValueError unless there is a cost, and all else are measures, see `check_measures`."""
+    check_parts(result, {"cost": dict})
+    check_measures({name: value for name, value in result.items() if name != "cost"})
+
+
+def check_measures(measures: Mapping[str, Any]) -> None:
+    """Raise ValueError unless measures have names of their own, and all are numbers but those of `TEXTS`."""
+    if taken := [name for name in measures if name in TAKEN]:
+        raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
+    kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(measures, (int, float))
+    kinds |= {name: int if name == "evaluation" else str for name in ("evaluation", *TEXTS) if name in measures}
+    check_parts(measures, kinds)
 
 
 def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = parse_json(read_file(path, LONGEST).decode("utf-8"))
         check(content)
     except (OSError, ValueError) as error:
         next_step = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
@@ -270,9 +289,14 @@ def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The object that a text of ours holds; ValueError if none, or a number in it not finite or beyond 64 bits."""
+    """The object that a text of ours holds.
+
+    ValueError if there is none, a number in it is not finite or beyond 64 bits, or a text cannot be written as UTF-8.
+    """
     try:
         value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
+        if "\\u" in text:  # half of a character can only be escaped
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(value, dict):

@@ -2,8 +2,6 @@
 
 import functools
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.data import manifest, npz
-from repro.data.manifest import check_counts, check_labels
+from repro.data import archives, manifest, npz
+from repro.data.manifest import Manifest, check_counts, check_labels
 from repro.data.prepared import made_once
 from repro.recipe import choose
-from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, performers, synthetic
-from repro.skeleton.pipelines import FRAMES, transform
+from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
+from repro.skeleton.pipelines import FRAMES, KINECT, transform
 from repro.skeleton.recipe import SkeletonRecipe
 
-WIDTH = 3 * performers.JOINTS  # coordinates of a frame, but for NTU RGB+D
 LONGER_THAN = 10              # recordings of at most this many frames are left out
-UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e\d\d_v(\d\d)\.json")
-UCLA_ACTIONS = {              # the number in a file name, in the order of the labels
-    1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
-    6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
-}
 
 
 class Sequences:
@@ -113,9 +105,10 @@ def load(
     """Load a skeleton data set.
 
     Args:
-        name: `synthetic` (part of this package), `ucla`, or `ntu` (NTU RGB+D 60, after `repro data prepare ntu`).
+        name: one of `repro.skeleton.DATASETS`: `synthetic` (part of this package), `ucla`, `ntu` (NTU RGB+D 60, after
+            `repro data prepare ntu`), or another that a manifest declares.
         root: folder of real data; REPRO_DATA by default.
-        pipeline: what happens to the coordinates before training. For `synthetic` and `ucla`:
+        pipeline: what happens to the coordinates before training. For all but `ntu`:
                 `default` (the paper's): view transform, scaling to [-1, 1], every floor(T/50)-th frame up to 50;
                 `interpolate`: view transform, linear interpolation in time to 50 frames;
                 `unscaled`: view transform, every floor(T/50)-th frame up to 50;
@@ -128,7 +121,7 @@ def load(
         subset: accept an incomplete distribution of `ntu`; the name then says so.
 
     Returns:
-        For `synthetic` and `ucla` the recordings of more than 10 frames, the same ones in every pipeline. In the JSON
+        For all but `ntu` the recordings of more than 10 frames, the same ones in every pipeline. In the JSON
         files of NW-UCLA, camera 3 repeats camera 2 frame by frame for "pick up with two hands" and "drop trash": 93 of
         the 460 test recordings are also training recordings. They stay, since the published counts include them.
         For `ntu` those with a usable skeleton; frames stay in their file, mapped into memory.
@@ -138,7 +131,7 @@ def load(
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    large = name == "ntu"
+    large = declared.skeletons.reader == "ntu"
     choose("pipeline", pipeline, ("default", *NTU_PIPELINES) if large else PIPELINES)
     choose("subset", subset, (False, True) if large else (False,))
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
@@ -146,8 +139,7 @@ def load(
         pipeline = "authors" if pipeline == "default" else pipeline
         prepared = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
         return _of_prepared("ntu (subset)" if subset else "ntu", prepared, split)
-    recordings = synthetic.generate() if name == "synthetic" else _ucla(declared, root)
-    return prepare(name, recordings, split, pipeline)
+    return prepare(declared, _recordings(declared, root), split, pipeline)
 
 
 def examples(
@@ -170,13 +162,14 @@ def examples(
     return shown, data.bones
 
 
-def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Split, pipeline: str) -> SkeletonSet:
+def prepare(
+    declared: Manifest, recordings: Mapping[str, np.ndarray], split: manifest.Split, pipeline: str
+) -> SkeletonSet:
     """Split recordings as the sensor gave them, drop the short ones and put the others through a pipeline.
 
     Args:
-        name: of the data set.
-        recordings: `frames` (sum of lengths, 20, 3) float64, metres in the camera's frame of reference, one recording
-            after the other; `lengths`, `labels`, `subjects`, `views` (n,) int64, as in `SkeletonSet`.
+        declared: the data set.
+        recordings: as of `readers.read`.
         split: the protocol.
         pipeline: of `load`.
 
@@ -184,21 +177,22 @@ def prepare(name: str, recordings: Mapping[str, np.ndarray], split: manifest.Spl
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of
             the split, or a recording cannot be transformed.
     """
+    name, body = declared.name, declared.skeletons
     masks, long = split.masks(recordings), recordings["lengths"] > LONGER_THAN
     _check_counts(f"{name}: recordings", masks, split.expect)
     masks = {part: mask[long] for part, mask in masks.items()}
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
-    parts = [transform(part, pipeline).reshape(-1, WIDTH) for part in parts if len(part) > LONGER_THAN]
-    sequences = np.zeros((len(parts), FRAMES, WIDTH), dtype=np.float32)
+    parts = [transform(part, pipeline, body.axes) for part in parts if len(part) > LONGER_THAN]
+    sequences = np.zeros((len(parts), FRAMES, 3 * body.joints), dtype=np.float32)
     for row, part in zip(sequences, parts, strict=True):
-        row[:len(part)] = part
+        row[:len(part)] = part.reshape(len(part), -1)
     arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
     digest = npz.digest({"sequences": sequences} | arrays)
     arrays |= {"frames": sequences[np.arange(FRAMES) < arrays["lengths"][:, None]]}
     arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=tuple(UCLA_ACTIONS.values()), bones=performers.BONES, digest=digest)
+    return SkeletonSet(name, **tensors, actions=body.actions, bones=body.bones, digest=digest)
 
 
 @dataclass(frozen=True)
@@ -207,9 +201,12 @@ class RecordedView:
 
     Args:
         pipeline: of `load`; "authors" or "predict_cluster" for NTU RGB+D.
+        joints, axes: of the data set's body, see `manifest.Skeletons`.
     """
 
     pipeline: str
+    joints: int = 20
+    axes: Sequence[int] = KINECT
 
     def __post_init__(self) -> None:
         choose("pipeline", self.pipeline, (*PIPELINES, *NTU_PIPELINES))
@@ -218,7 +215,7 @@ class RecordedView:
         """Sequences (N, T, D) float32, zero after the end of each, and their lengths (N,).
 
         Args:
-            recordings: as the sensor gave them, at least one: each (T, 20, 3), metres in the camera's frame of
+            recordings: as the sensor gave them, at least one: each (T, joints, 3), metres in the camera's frame of
                 reference; for the pipelines of NTU RGB+D the contents of a `.skeleton` file.
 
         Raises:
@@ -240,18 +237,22 @@ class RecordedView:
             if not isinstance(recording, bytes):
                 raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
             return ntu.transformed(recording, self.pipeline)
-        frames = np.asarray(recording, dtype=np.float64)
-        if frames.ndim != 3 or frames.shape[1:] != (performers.JOINTS, 3) or not len(frames):
-            raise ValueError(f"its shape is {frames.shape}; give (frames, {performers.JOINTS}, 3)")
-        if not np.isfinite(frames).all():
-            raise ValueError("a coordinate is not finite; leave it out, or mend it")
-        return transform(frames, self.pipeline).reshape(-1, WIDTH).astype(np.float32)
+        frames = transform(readers.checked(recording, self.joints), self.pipeline, self.axes)
+        return frames.reshape(len(frames), -1).astype(np.float32)
 
 
 def recorded_view(recipe: SkeletonRecipe) -> RecordedView:
     """What the encoder of a recipe takes of recordings."""
-    own = recipe.dataset == "ntu" and recipe.pipeline == "default"
-    return RecordedView("authors" if own else recipe.pipeline)
+    body = DATASETS[recipe.dataset].skeletons
+    own = body.reader == "ntu" and recipe.pipeline == "default"
+    return RecordedView("authors" if own else recipe.pipeline, body.joints, body.axes)
+
+
+def bones_of(dataset: str, coordinates: int) -> tuple[tuple[int, int], ...]:
+    """The bones of a data set whose frames have so many coordinates: of one body, or of several after each other."""
+    body = DATASETS[dataset].skeletons
+    firsts = range(0, coordinates // 3, body.joints)
+    return tuple((first + start, first + end) for first in firsts for start, end in body.bones)
 
 
 def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[str, int | None]) -> None:
@@ -269,27 +270,15 @@ def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> Sk
     hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
     digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
     tensors = {key: torch.from_numpy(array) for key, array in (arrays | {"frames": prepared.frames}).items()}
-    bodies = range(0, prepared.frames.shape[1] // 3, ntu.JOINTS)
-    bones = tuple((start + body, end + body) for body in bodies for start, end in ntu.BONES)
-    return SkeletonSet(name, **tensors, actions=ntu.ACTIONS, bones=bones, digest=digest)
+    actions, bones = DATASETS["ntu"].skeletons.actions, bones_of("ntu", prepared.frames.shape[1])
+    return SkeletonSet(name, **tensors, actions=actions, bones=bones, digest=digest)
 
 
-def parse_ucla(members: list[tuple[str, bytes]]) -> dict[str, np.ndarray]:
-    """Read the JSON files of NW-UCLA as recordings of `prepare`.
-
-    Args:
-        members: (file name, contents) pairs, whose digest is known to be the official one. Names such as
-            `a01_s01_e00_v01.json` give action, subject, take and view, contents `skeletons` (T, 20, 3) in metres.
-    """
-    frames = [np.array(json.loads(contents)["skeletons"], dtype=np.float64) for _, contents in members]
-    numbers = np.array([[int(part) for part in UCLA_NAME.fullmatch(name).groups()] for name, _ in members])
-    labels = [list(UCLA_ACTIONS).index(action) for action in numbers[:, 0]]
-    return {"frames": np.concatenate(frames), "lengths": np.array([len(part) for part in frames]),
-            "labels": np.array(labels), "subjects": numbers[:, 1].copy(), "views": numbers[:, 2].copy()}
-
-
-def _ucla(declared: manifest.Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
-    """NW-UCLA from its archive below `root`: verified every time, parsed once and kept among the prepared arrays."""
+def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
+    """What the reader makes of the files below `root`: checked every time, read once and kept among prepared arrays."""
     members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    path = manifest.prepared_root() / f"ucla-{declared.files[0].digest[:16]}.npz"
-    return made_once(path, lambda: parse_ucla(members))
+    if not members:
+        return readers.read(members, declared)
+    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    path = manifest.prepared_root() / f"{declared.name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+    return made_once(path, lambda: readers.read(members, declared))

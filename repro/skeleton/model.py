@@ -1,6 +1,6 @@
 """Encoder, projection head and decoder of the taxonomy paper."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +8,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from repro.skeleton.gru_cpu import GRU, Packing, by_blocks
+from repro.skeleton.recipe import SkeletonRecipe
+
+Bones = Sequence[Sequence[int]]
 
 
 class Encoder(nn.Module):
@@ -82,37 +85,43 @@ class SkeletonModel(nn.Module):
     Each part starts from draws of its own, so that the weights of one do not depend on the kind of another.
 
     Args:
+        recipe: has `units` H and `layers` of encoder and decoder, the size of the `projection` and the kind of its
+            `head`, "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection), what is decoded
+            (`decoder_input`, "readout" or "embedding"), and what `encoder` goes by.
         features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
-        units, layers: of both GRUs; H units, an even number if the encoder is bidirectional.
-        projection: size of the embedding the contrastive and attractive encoder terms compare.
-        head: "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection).
-        decoder_input: what is decoded, "readout" or "embedding".
+        bones: of the data set, pairs of joints.
     """
 
-    def __init__(
-        self, features: int, units: int, layers: int, projection: int, head: str, bidirectional: bool = False,
-        decoder_input: str = "readout",
-    ) -> None:
+    def __init__(self, recipe: SkeletonRecipe, features: int, bones: Bones) -> None:
         super().__init__()
-        self.architecture = {
-            "features": features, "units": units, "layers": layers, "projection": projection, "head": head,
-            "bidirectional": bidirectional, "decoder_input": decoder_input,
-        }
-        self.decoder_input = decoder_input
-        encoder = BidirectionalEncoder if bidirectional else Encoder
-        decoded = units if decoder_input == "readout" else projection
-        self.encoder = _from_own_draws(lambda: encoder(features, units, layers))
-        self.head = _from_own_draws(lambda: projection_head(head, units, projection))
-        self.decoder = _from_own_draws(lambda: Decoder(decoded, features, units, layers))
+        self.architecture = {"features": features, "bones": bones}
+        self.decoder_input = recipe.decoder_input
+        decoded = recipe.units if recipe.decoder_input == "readout" else recipe.projection
+        self.encoder = _from_own_draws(lambda: encoder(recipe, features, bones))
+        self.head = _from_own_draws(lambda: projection_head(recipe.head, recipe.units, recipe.projection))
+        self.decoder = _from_own_draws(lambda: Decoder(decoded, features, recipe.units, recipe.layers))
+
+    def project(self, readouts: Tensor) -> Tensor:
+        """Projections (N, projection), of any length."""
+        return self.head(readouts).float()
 
     def embed(self, readouts: Tensor) -> Tensor:
         """Embeddings (N, projection) of unit length."""
-        return functional.normalize(self.head(readouts).float(), dim=1)
+        return functional.normalize(self.project(readouts), dim=1)
 
     def decode(self, readouts: Tensor, frames: int, packing: Packing | None = None) -> Tensor:
         """Sequences (N, T, D) of `frames` T from readouts (N, H), through the head if embeddings are decoded."""
         inputs = self.embed(readouts) if self.decoder_input == "embedding" else readouts
         return self.decoder(inputs, frames, packing)
+
+
+def encoder(recipe: SkeletonRecipe, features: int, bones: Bones) -> nn.Module:
+    """The encoder of a recipe on data of so many coordinates per frame, whose joints the bones connect.
+
+    Its `forward` is that of `Encoder`. A new kind of encoder is one more class, told apart here.
+    """
+    kind = BidirectionalEncoder if recipe.bidirectional else Encoder
+    return kind(features, recipe.units, recipe.layers)
 
 
 def projection_head(kind: str, units: int, projection: int) -> nn.Module:

@@ -26,20 +26,6 @@ FORMAT = 2                    # raise when the same files would be prepared othe
 NO_BODY = "no frame has a body"
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
-ACTIONS = (
-    "drink water", "eat meal", "brush teeth", "brush hair", "drop", "pick up", "throw", "sit down", "stand up", "clap",
-    "read", "write", "tear up paper", "put on jacket", "take off jacket", "put on a shoe", "take off a shoe",
-    "put on glasses", "take off glasses", "put on a hat", "take off a hat", "cheer up", "hand waving", "kick something",
-    "reach into pocket", "hop", "jump up", "phone call", "play with phone", "type on a keyboard", "point to something",
-    "take a selfie", "check time", "rub two hands", "nod head", "shake head", "wipe face", "salute",
-    "put palms together", "cross hands in front", "sneeze", "stagger", "fall down", "headache", "chest pain",
-    "back pain", "neck pain", "nausea", "fan self", "punch", "kick", "push", "pat on back", "point finger", "hug",
-    "give object", "touch pocket", "shake hands", "walk towards", "walk apart",
-)
-BONES = (                     # of Kinect v2, hip centre first
-    (0, 1), (1, 20), (20, 2), (2, 3), (20, 4), (4, 5), (5, 6), (6, 7), (7, 21), (7, 22), (20, 8), (8, 9), (9, 10),
-    (10, 11), (11, 23), (11, 24), (0, 12), (12, 13), (13, 14), (14, 15), (0, 16), (16, 17), (17, 18), (18, 19),
-)
 
 
 @dataclass(frozen=True, eq=False)

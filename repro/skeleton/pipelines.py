@@ -1,24 +1,27 @@
 """What happens to the coordinates of a recording before training. NumPy alone, float64, one recording at a time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 FRAMES = 50                   # frames after resampling
 RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
+KINECT = (0, 1, 12, 16)       # joints of a body's frame of reference: middle of the hip, spine, left and right hip
 
 
-def transform(frames: np.ndarray, pipeline: str) -> np.ndarray:
+def transform(frames: np.ndarray, pipeline: str, axes: Sequence[int] = KINECT) -> np.ndarray:
     """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
 
     Everything is float64 and elementwise, which every machine rounds alike.
     """
     if pipeline != "raw":
-        frames = view_invariant(frames)
+        frames = view_invariant(frames, axes)
     if pipeline == "default":
         frames = scale(frames)
     return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
 
 
-def view_invariant(frames: np.ndarray) -> np.ndarray:
+def view_invariant(frames: np.ndarray, axes: Sequence[int] = KINECT) -> np.ndarray:
     """Express a recording (T, joints, 3) in a frame of reference given by the body in its first frame, in metres.
 
         x <- R^T (x - d),   R = [e2 e3 e1],   d = joint 0 (hip centre)
@@ -26,22 +29,24 @@ def view_invariant(frames: np.ndarray) -> np.ndarray:
         e2 = unit(joint 12 - joint 16, less its part along e1)              from the right hip to the left
         e3 = e2 x e1                                                        ahead
 
-    R is orthogonal with determinant -1: the body comes out mirrored, as in the released code. Distances are kept, and
-    joint 0 of frame 0 becomes the origin. The released code for NTU also skips frames in which a camera coordinate is
-    exactly zero, a test meant for frames without a body (`predict_cluster` does). NW-UCLA has no such frame; two of its
-    58,534, both valid, have a coordinate that happens to be 0.000000. Nothing is skipped here.
+    The four joints are `axes`, those of Kinect unless a data set has others. R is orthogonal with determinant -1: the
+    body comes out mirrored, as in the released code. Distances are kept, and joint 0 of frame 0 becomes the origin. The
+    released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
+    without a body (`predict_cluster` does). NW-UCLA has no such frame; two of its 58,534, both valid, have a coordinate
+    that happens to be 0.000000. Nothing is skipped here.
 
     Raises:
         ValueError: if the joints of the first frame do not span the axes.
 
     Source: Su et al. 2020 (Predict & Cluster), released code, view invariant transform.
     """
-    first = frames[0]
-    up = _unit(first[1] - first[0], "joints 0 and 1 coincide")
-    across = first[12] - first[16]
-    across = _unit(across - _dot(across, up) * up, "the hips, joints 12 and 16, do not lie across the spine")
+    first, (hip, spine, left, right) = frames[0], axes
+    up = _unit(first[spine] - first[hip], f"joints {hip} and {spine} coincide")
+    across = first[left] - first[right]
+    otherwise = f"the hips, joints {left} and {right}, do not lie across the spine"
+    across = _unit(across - _dot(across, up) * up, otherwise)
     ahead = np.cross(across, up)
-    centred = frames - first[0]
+    centred = frames - first[hip]
     return np.stack([_dot(centred, axis) for axis in (across, ahead, up)], axis=-1)
 
 

@@ -13,9 +13,8 @@ from repro.skeleton.data import Sequences, SkeletonSet
 from repro.skeleton.gru_cpu import Packing
 from repro.skeleton.model import SkeletonModel, projection_head
 from repro.skeleton.recipe import SkeletonRecipe, trains
-from repro.skeleton.terms import TERMS, Batch
+from repro.skeleton.terms import KINDS, TERMS, Batch
 
-VERSION = 3  # raise when a change alters the numbers of an unchanged recipe
 OPTIMISER = torch.optim.Adam
 CHUNK = 12800  # frames, padding included, that are encoded or decoded at a time to evaluate
 BUCKET = 25    # frames: where shapes are fixed, batches are padded to a multiple of it
@@ -56,8 +55,7 @@ class Pretrainer(Learner):
         initialisation, noise, sequences, order, views = seeds(seed, 5)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(initialisation)
-            shape = (recipe.units, recipe.layers, recipe.projection)
-            self.model = SkeletonModel(features, *shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+            self.model = SkeletonModel(recipe, features, data.bones)
             self.keys = MomentumEncoder(self.model, recipe.momentum)
             if not recipe.key_head_copied:
                 own = projection_head(recipe.head, recipe.units, recipe.projection)
@@ -97,10 +95,11 @@ class Pretrainer(Learner):
         read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
-                key, key_sequence = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
-            embedded, decoded = self._represented(self.model, inputs, read)
-            decoded |= {name: sequence[:, : clean.shape[1]] for name, sequence in key_sequence.items()}
-            batch = Batch(clean, lengths, embedded | key, decoded, *dictionaries)
+                keys = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
+            represented = self._represented(self.model, inputs, read)
+            both = {kind: represented[kind] | keys[kind] for kind in KINDS}
+            both["decoded"] = {name: sequence[:, : clean.shape[1]] for name, sequence in both["decoded"].items()}
+            batch = Batch(clean, lengths, *both.values(), *dictionaries)
             losses = {name: TERMS[name].loss(batch, self.recipe) for name in self.terms[:-1]}
         loss = torch.stack([self.recipe.weight(term) * value for term, value in losses.items()]).sum()
         self.optimiser.zero_grad()
@@ -109,7 +108,7 @@ class Pretrainer(Learner):
         if self.recipe.ema_head_twice and "key" in self.inputs:
             follow(self.keys.twin.head, self.model.head, self.recipe.momentum)
         self.optimiser.step()
-        self._update_keys(key, key_sequence)
+        self._update_keys(keys)
         return torch.stack([*losses.values(), loss]).detach()
 
     def observe(self) -> None:
@@ -134,36 +133,39 @@ class Pretrainer(Learner):
 
     def _represented(
         self, model: SkeletonModel, inputs: dict[str, Tensor], lengths: Tensor, least: int = 0
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What the objective needs of a model by input: embeddings (N, projection), and decoded sequences (N, T, D).
+    ) -> dict[str, dict[str, Tensor]]:
+        """What the objective needs of a model, by kind and input, as `Batch` has it.
 
         Inputs (N, T, D), of `lengths` (N,) frames each, go through together, exactly: no layer normalises over the
         batch. At least `least` frames are decoded.
         """
+        represented: dict[str, dict[str, Tensor]] = {kind: {} for kind in KINDS}
         if not inputs:
-            return {}, {}
+            return represented
         repeated, joined = lengths.repeat(len(inputs)), torch.cat(list(inputs.values()))
         readouts = model.encoder(joined, repeated, self._packing(repeated))
-        embedded, decoded = {}, {}
-        if any(name in inputs for name in self.needs["embedded"]):
-            embedded = dict(zip(inputs, model.embed(readouts).chunk(len(inputs)), strict=True))
+        made = {"readout": lambda: readouts, "projected": lambda: model.project(readouts),
+                "embedded": lambda: model.embed(readouts)}
+        for kind, make in made.items():
+            if any(name in inputs for name in self.needs[kind]):
+                represented[kind] = dict(zip(inputs, make().chunk(len(inputs)), strict=True))
         names = [name for name in self.needs["decoded"] if name in inputs]
         if names:
             by_input = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))
             packing = self._packing(lengths.clamp(min=least).repeat(len(names)))
             frames = max(joined.shape[1], least)
             sequences = model.decode(torch.cat([by_input[name] for name in names]), frames, packing)
-            decoded = dict(zip(names, sequences.chunk(len(names)), strict=True))
-        return embedded, decoded
+            represented["decoded"] = dict(zip(names, sequences.chunk(len(names)), strict=True))
+        return represented
 
-    def _update_keys(self, key: dict[str, Tensor], key_sequence: dict[str, Tensor]) -> None:
+    def _update_keys(self, keys: dict[str, dict[str, Tensor]]) -> None:
         """Enqueue the step's keys, then let the momentum encoder follow."""
         if "key" not in self.inputs:
             return
-        if key:
-            self.dictionary.enqueue(key["key"])
-        if key_sequence and self.recipe.td_queue == "live":
-            self.sequence_dictionary.enqueue(key_sequence["key"][:, : self.sequence_dictionary.entries.shape[1]])
+        if keys["embedded"]:
+            self.dictionary.enqueue(keys["embedded"]["key"])
+        if keys["decoded"] and self.recipe.td_queue == "live":
+            self.sequence_dictionary.enqueue(keys["decoded"]["key"][:, : self.sequence_dictionary.entries.shape[1]])
         self.keys.update(self.model)
 
     @torch.no_grad()

@@ -1,25 +1,22 @@
 """Recipes of the taxonomy paper: any subset of attractive/contrastive x encoder/decoder objectives."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
-from repro.skeleton.terms import PRINTED, TERMS
+from repro.skeleton.terms import KINDS, PRINTED, TERMS
+from repro.table import Lazy, Study
 
+VERSION = 3  # of the training; raise when a change alters the numbers of an unchanged recipe
+EVALUATION = 2  # raise when `repro.skeleton.study.measure` measures more, or otherwise
 
-def subsets(terms: Iterable[str]) -> tuple[str, ...]:
-    """Objectives of these terms, "AE", "CE", "AE+CE" and so on: all that have one at least."""
-    names = list(terms)
-    numbers = range(1, 2 ** len(names))
-    return tuple("+".join(name for bit, name in enumerate(names) if number >> bit & 1) for number in numbers)
-
-
-SUBSETS = subsets(PRINTED)
-METHODS = ("random", *SUBSETS)           # what the paper compares
-OBJECTIVES = ("random", *subsets(TERMS))
+SUBSETS = tuple(                   # "AE", "CE", "AE+CE" and so on: those of the printed terms that have one at least
+    "+".join(term for bit, term in enumerate(PRINTED) if number >> bit & 1) for number in range(1, 2 ** len(PRINTED))
+)
+METHODS = ("random", *SUBSETS)     # what the paper compares
 
 # Where paper, supplement and released code part ways and the numbers change; the default is the other value.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -53,13 +50,14 @@ def with_term(term: str) -> Callable[["SkeletonRecipe"], bool]:
     return lambda recipe: recipe.has(term)
 
 
-def needing(*inputs: str, kinds: tuple[str, ...] = ("embedded", "decoded")) -> Callable[["SkeletonRecipe"], bool]:
-    """Whether a recipe's objective looks at one of the inputs, embedded or decoded."""
+def needing(*inputs: str, kinds: tuple[str, ...] = KINDS) -> Callable[["SkeletonRecipe"], bool]:
+    """Whether a recipe's objective looks at one of the inputs, in one of the kinds."""
     return lambda recipe: any(name in recipe.needs[kind] for kind in kinds for name in inputs)
 
 
 views, contrasts = needing("augmented", "key"), needing("key")
 embeds_keys, decodes_keys = needing("key", kinds=("embedded",)), needing("key", kinds=("decoded",))
+HEADED = ("projected", "embedded")
 
 
 def trains(recipe: "SkeletonRecipe") -> bool:
@@ -69,12 +67,14 @@ def trains(recipe: "SkeletonRecipe") -> bool:
 
 def embeds(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's objective looks through the head."""
-    return bool(recipe.needs["embedded"]) or (recipe.trains_decoder and recipe.decoder_input == "embedding")
+    behind_head = any(recipe.needs[kind] for kind in HEADED)
+    return behind_head or (recipe.trains_decoder and recipe.decoder_input == "embedding")
 
 
 def keys_through_head(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's keys go through the head of the momentum encoder."""
-    return embeds_keys(recipe) or (decodes_keys(recipe) and recipe.decoder_input == "embedding")
+    behind_head = needing("key", kinds=HEADED)(recipe)
+    return behind_head or (decodes_keys(recipe) and recipe.decoder_input == "embedding")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class SkeletonRecipe(Recipe):
         "default", "measured: reproduces the printed random-initialisation row", allowed=(*PIPELINES, *NTU_PIPELINES)
     )
     subset: bool = setting(False, "assumed: the whole distribution, or an error", before=False)
-    objectives: str = setting("CE", "paper, Table 1", allowed=OBJECTIVES)
+    objectives: str = setting("CE", "paper, Table 1")
     layers: int = setting(1, "paper, Table 1", least=1)
     units: int = setting(512, f"{UCLA}; the supplement prints 1024 alone", least=1)
     bidirectional: bool = setting(False, "released code, MocoBUTDcon; true in UCLA_AE.yaml", before=False)
@@ -160,6 +160,7 @@ class SkeletonRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        choose("objectives", self.objectives, [_ordered(self.objectives)])
         manifest.check_subset(self.dataset, self.subset)
         if (self.dataset, self.pipeline) == ("ntu", "authors"):  # two names of one computation, which has one key
             object.__setattr__(self, "pipeline", "default")
@@ -172,12 +173,19 @@ class SkeletonRecipe(Recipe):
         values = super().parse(name, given)
         if name != "objectives":
             return values
-        ordered = distinct(name, given, (_ordered(value) for value in values))
+        ordered = distinct(name, given, (value if value == "all" else _ordered(value) for value in values))
         return list(dict.fromkeys(method for value in ordered for method in (METHODS if value == "all" else [value])))
 
     def particular(self) -> Values:
-        """See `Recipe.particular`."""
-        return NTU if self.dataset == "ntu" else {}
+        """See `Recipe.particular`; a data set without a recipe of its own has NW-UCLA's, at its first protocol."""
+        if self.dataset == "ntu":
+            return NTU
+        protocol = next(iter(DATASETS[self.dataset].splits))
+        return {"protocol": (protocol, "the data set's manifest")} if protocol != "xview" else {}
+
+    def users(self, name: str) -> list[str]:
+        """See `Recipe.users`; of objectives, the single terms."""
+        return [term for term in ("random", *TERMS) if self.uses(name, objectives=term)]
 
     def has(self, term: str) -> bool:
         """Whether the objective contains the term, such as "AE"."""
@@ -189,12 +197,9 @@ class SkeletonRecipe(Recipe):
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
-        """The inputs that the objective looks at "embedded" and "decoded", those of its terms after each other."""
+        """The inputs that the objective looks at, by kind, those of its terms after each other."""
         terms = [term.needs(self) for name, term in TERMS.items() if self.has(name)]
-        return {
-            kind: tuple(dict.fromkeys(name for needs in terms for name in needs.get(kind, ())))
-            for kind in ("embedded", "decoded")
-        }
+        return {kind: tuple(dict.fromkeys(name for needs in terms for name in needs.get(kind, ()))) for kind in KINDS}
 
     @property
     def trains_decoder(self) -> bool:
@@ -203,10 +208,11 @@ class SkeletonRecipe(Recipe):
 
 
 def _ordered(name: str) -> str:
-    """An objective with its terms in the order of `TERMS`; raises ValueError if there is no such one."""
-    parts = name.split("+")
-    ordered = "+".join(term for term in TERMS if term in parts)
-    return ordered if sorted(parts) == sorted(ordered.split("+")) else choose("objectives", name, ("all", *OBJECTIVES))
+    """An objective with its terms in the order of `TERMS`; raises ValueError if one is none, or there twice."""
+    if name == "random":
+        return name
+    terms = [choose(f"objectives={name!r}: term", term, TERMS) for term in name.split("+")]
+    return "+".join(sorted(distinct("objectives", name, terms), key=list(TERMS).index))
 
 
 paper = SkeletonRecipe.printed
@@ -227,10 +233,25 @@ def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
 
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
-    """Two steps of a tiny model (NTU RGB+D, or a part of it: one epoch), to see that everything runs, no more."""
-    epochs, batch = (1, 16) if dataset == "ntu" else (2, 512)
+    """Two steps of a tiny model (of other data sets than these two an epoch), to see that everything runs, no more."""
+    epochs, batch = (2, 512) if dataset in ("synthetic", "ucla") else (1, 16)
     tiny = {"units": 16, "epochs": epochs, "batch": batch, "dictionary": 32, "sequence_dictionary": 16}
     return paper(dataset, objectives, **(tiny | {"probe_every": 1, "probe_epochs": 2} | changes))
 
 
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
+
+SKELETONS = Study(
+    name="skeletons",
+    recipe=SkeletonRecipe,
+    presets=PRESETS,
+    variants=VARIANTS,
+    load=Lazy("repro.skeleton.study", "data_of"),
+    learners=Lazy("repro.skeleton.study", "learners"),
+    measure=Lazy("repro.skeleton.study", "measure"),
+    probe=Lazy("repro.skeleton.study", "along"),
+    version=VERSION,
+    evaluation=EVALUATION,
+    check=Lazy("repro.skeleton.study", "check"),
+    constants=Lazy("repro.skeleton.study", "constants"),
+)

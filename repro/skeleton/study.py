@@ -11,13 +11,12 @@ from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, spread, standardised
 from repro.run.finished import checkpoint
 from repro.run.store import Store
-from repro.skeleton.data import SkeletonSet, load
+from repro.skeleton.data import SkeletonSet, bones_of, load
 from repro.skeleton.model import SkeletonModel
-from repro.skeleton.pretrain import OPTIMISER, VERSION, Pretrainer, split
-from repro.skeleton.recipe import PRESETS, VARIANTS, SkeletonRecipe
-from repro.table import Study, optimiser
+from repro.skeleton.pretrain import OPTIMISER, Pretrainer, split
+from repro.skeleton.recipe import VERSION, SkeletonRecipe
+from repro.table import optimiser
 
-EVALUATION = 2  # raise when `measure` measures more, or otherwise
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
 load_once = manifest.read_once(maxsize=2)(load)
 
@@ -68,8 +67,8 @@ def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonM
     if "model" not in state:
         raise ValueError("its checkpoint has an earlier form; delete its folder and run the table again")
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
-    shape = (len(weights["decoder.output.bias"]), recipe.units, recipe.layers, recipe.projection)
-    model = SkeletonModel(*shape, recipe.head, recipe.bidirectional, recipe.decoder_input)
+    features = len(weights["decoder.output.bias"])
+    model = SkeletonModel(recipe, features, bones_of(recipe.dataset, features))
     model.load_state_dict(weights)
     return model.eval()
 
@@ -151,19 +150,3 @@ def _reported(right: Tensor, select: str) -> float:
     """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
     counts = right.sum(1).tolist()
     return 100 * (max(counts) if select == "best_on_test" else counts[-1]) / right.shape[1]
-
-
-SKELETONS = Study(
-    name="skeletons",
-    recipe=SkeletonRecipe,
-    presets=PRESETS,
-    variants=VARIANTS,
-    load=data_of,
-    learners=learners,
-    measure=measure,
-    probe=along,
-    version=VERSION,
-    evaluation=EVALUATION,
-    check=check,
-    constants=constants,
-)

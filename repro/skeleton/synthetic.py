@@ -10,9 +10,12 @@ leaves a fifth of a pixel's error. The tracker errs by fast jitter, largest at t
 up along a limb, both more for joints behind the trunk; a hidden shoulder or hip is placed too close to the other one.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from repro.skeleton.performers import ACTIONS, BONES, MARGIN, MIRRORED, RATE, Person
+from repro.skeleton.readers import Recording
 
 SEED = 20200519
 PEOPLE, TAKES, LEFT_HANDED = 10, 4, (3, 8)
@@ -27,25 +30,16 @@ JITTER = 1e-3 * np.array([1.5, 1.5, 1.5, 1.5, 2, 5, 9, 10, 2, 5, 9, 10, 2, 1, 1,
 DRIFT = 1e-3 * np.array([0, 4, 18, 10, 14, 15, 17, 9, 14, 15, 17, 9, 8, 25, 22, 7, 8, 25, 22, 7])      # metres, by bone
 
 
-def generate() -> dict[str, np.ndarray]:
-    """All recordings: 10 people, 10 actions, 4 takes, each before the 3 cameras at once; the same every time.
-
-    Returns:
-        Recordings as `repro.skeleton.data.prepare` takes them.
-    """
+def generate() -> Iterator[Recording]:
+    """All recordings: 10 people, 10 actions, 4 takes, each before the 3 cameras at once; the same every time."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     people = [Person(rng, number in LEFT_HANDED) for number in range(1, PEOPLE + 1)]
-    frames, rows = [], []
     for label, code in enumerate(ACTIONS):
         for subject, person in enumerate(people, start=1):
             for _ in range(TAKES):
                 positions, seconds = person.perform(code, rng)
                 for view, camera in enumerate(CAMERAS, start=1):
-                    frames.append(film(positions, seconds, camera, person.unsteadiness, rng))
-                    rows.append((len(frames[-1]), label, subject, view))
-    lengths, labels, subjects, views = np.array(rows, dtype=np.int64).T.copy()
-    return {"frames": np.concatenate(frames), "lengths": lengths, "labels": labels, "subjects": subjects,
-            "views": views}
+                    yield Recording(film(positions, seconds, camera, person.unsteadiness, rng), label, subject, view)
 
 
 def film(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from repro.skeleton.recipe import SkeletonRecipe
 
 PRINTED = ("AE", "CE", "AD", "CD")  # attractive or contrastive, encoder or decoder: the paper prints their subsets
+KINDS = ("readout", "projected", "embedded", "decoded")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +22,11 @@ class Batch:
 
     clean: "Tensor"                   # (N, T, D) untransformed sequences, with padding
     lengths: "Tensor"                 # (N,) their valid frames
-    embedded: Mapping[str, "Tensor"]  # (N, projection), of unit length, of each input that a term needs embedded
-    decoded: Mapping[str, "Tensor"]   # (N, T, D), of each that a term needs decoded
-    dictionary: "Tensor"              # (K, projection) earlier embeddings of keys
+    readout: Mapping[str, "Tensor"]   # (N, H) of each input that a term needs so: what the encoder makes of it
+    projected: Mapping[str, "Tensor"]  # (N, projection), likewise: behind the head
+    embedded: Mapping[str, "Tensor"]  # (N, projection), likewise: behind the head, of unit length
+    decoded: Mapping[str, "Tensor"]   # (N, T, D), likewise
+    dictionary: "Tensor"              # (K, projection) earlier embedded keys
     sequence_dictionary: "Tensor"     # (K', T', D) earlier decoded keys
 
 
@@ -33,9 +36,9 @@ class Term:
 
     Attributes:
         name: without "+".
-        needs: of a recipe, the inputs that its loss looks at "embedded" and those that it looks at "decoded". There are
-            "augmented", a view; "clean", the sequences as they are; and "key", another view, seen by the momentum
-            encoder. Where a key is needed the momentum encoder follows, and keys go to the dictionary of their kind.
+        needs: of a recipe, the inputs that its loss looks at, by kind, one of `KINDS`. Inputs are "augmented", a view;
+            "clean", the sequences as they are; and "key", another view, seen by the momentum encoder. Where a key is
+            needed the momentum encoder follows; embedded and decoded keys go to the dictionary of their kind.
         loss: its scalar mean over the batch, of what it needs and a recipe.
     """
 

@@ -9,19 +9,17 @@ from collections import Counter
 
 import pytest
 import torch
-from made_up_pairs import CPU, TRAINED, data_of, grids, learner, made_up, tiny, trace
+from made_up_pairs import TRAINED, data_of, learner, made_up, trace
 from slow_pairs import Slow, aged, assert_same_training
-from states import assert_equal_states, resumed_anywhere
+from states import assert_equal_states
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS, augment, pretrain, study
-from repro.audiovisual.finetune import FineTuner
+from repro.audiovisual import MODALITIES, VIEWS, pretrain, study
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
 from repro.run.fit import NonFiniteLoss, finish, fit
-from repro.run.recorded import Buffers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -88,27 +86,6 @@ def test_smoco_trains_with_one_modality_alone(double, missing):
 
 
 # ---------------------------------------------------------------------------------------------- the start and the end
-
-
-def test_no_two_streams_of_a_learner_begin_with_equal_draws():
-    pretrainer = learner(seed=3)
-    for learning in (pretrainer, FineTuner(tiny(), pretrainer.towers.trunks["video"], made_up(), "video", 3, CPU,
-                                           target="synthetic_video", split=1)):
-        streams = {name: part for name, part in vars(learning).items() if isinstance(part, torch.Generator)}
-        streams["initialisation"] = torch.Generator().manual_seed(3)
-        draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
-        assert len(set(draws.values())) == len(draws) >= 3, draws
-
-
-def test_equal_seeds_start_from_equal_weights_whatever_the_method():
-    before = torch.get_rng_state()
-    usual = learner("scratch", seed=5).towers.state_dict()
-    for method in TRAINED:
-        assert_equal_states(learner(method, seed=5).towers.state_dict(), usual)
-    other = learner("scratch", seed=6).towers.state_dict()
-    for name in ("heads.video.weight", "trunks.video.layers.1.0.weight", "trunks.audio.layers.1.0.weight"):
-        assert not torch.equal(other[name], usual[name])
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_scratch_takes_no_steps(tmp_path):
@@ -232,19 +209,6 @@ def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_u
 # ---------------------------------------------------------------------------------------------- taken up again
 
 
-@pytest.mark.parametrize(("method", "dataset", "changes"), [
-    *((method, "synthetic", {}) for method in TRAINED),
-    *(("cmacc", "synthetic", {"sampler": sampler}) for sampler in ("random", "released")),
-    ("cmacc", "synthetic", {"groups": 2, "normalised": True, "precision": "bfloat16", "renewed": True}),
-    ("cmacc", "multidigits", {}),
-    ("smoco", "multidigits", {"groups": 2}),
-], ids=str)
-def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, method, dataset, changes):
-    data = grids(train=16) if dataset == "multidigits" else made_up(pretrain=16)
-    make = functools.partial(learner, method, dataset, data=data, epochs=2, dictionary=8, pool=16, **changes)
-    resumed_anywhere(make, tmp_path, steps=4)
-
-
 @pytest.mark.parametrize(("method", "changes"), [*((method, {}) for method in TRAINED), ("cmacc", {"renewed": True})])
 def test_a_streamed_set_is_gathered_by_a_thread_and_changes_no_bit_wherever_it_is_saved(
     tmp_path, method, changes, monkeypatch
@@ -303,24 +267,3 @@ def test_no_loop_over_samples_candidates_or_entries(method, sampler):
     assert max(counts) - min(counts) <= 2
 
 
-@pytest.mark.parametrize("method", TRAINED)
-def test_a_step_reads_no_value(method, meta, monkeypatch):
-    """Views have a test of their own; these are not random. `select` waits for what it checks on entry."""
-    def augmented(view):
-        return augment.centred(view.to(meta), fast.recipe.size)
-
-    fast = learner(method, groups=2)
-    monkeypatch.setattr(pretrain, "select", lambda *_, n_select, excluded, **named: (
-        excluded.int().argsort(stable=True)[:n_select]))
-    monkeypatch.setattr(fast, "device", meta)
-    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
-    monkeypatch.setattr(fast, "_augmented", augmented)
-    for module in (fast.towers, fast.classifiers, fast.keys, fast.dictionaries, fast.entries):
-        module.to(meta)
-    fast.counted, fast.categories = fast.counted.to(meta), fast.categories.to(meta)
-    fast.optimiser = torch.optim.Adam([*fast.towers.parameters(), *fast.classifiers.parameters()])
-    for _ in range(fast.steps_per_epoch + 1):
-        assert fast.step().device == meta
-    monkeypatch.setattr(fast, "_augmented", lambda view: augmented(view) * augmented(view).max().item())
-    with pytest.raises(RuntimeError, match="meta"):
-        fast.step()

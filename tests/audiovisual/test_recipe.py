@@ -2,8 +2,9 @@
 
 import pytest
 
-from repro.audiovisual.data import CHARACTERS, DATASETS, stored_size
+from repro.audiovisual.data import CHARACTERS, stored_size
 from repro.audiovisual.recipe import METHODS, PRESETS, AudioVisualRecipe, paper, quick
+from repro.audiovisual.splits import DATASETS
 from repro.report.printed import as_printed
 
 FIELDS = {"batch_M": "batch", "dictionary_K": "dictionary", "pool_N": "pool", "ema_m": "momentum", "tau": "temperature",

@@ -13,11 +13,12 @@ from made_up_pairs import CPU, grids, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
 
-from repro import table
 from repro.audiovisual import study
 from repro.audiovisual.finetune import FineTuner
 from repro.audiovisual.pretrain import Pretrainer
+from repro.audiovisual.recipe import CLIPS
 from repro.data import manifest
+from repro.run import training
 from repro.run.evaluate import cosine_rates, linear_probe
 from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.store import Store
@@ -50,14 +51,14 @@ def store(tmp_path, monkeypatch):
 
 
 def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
-    return study.CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
+    return CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
 
 
 def trained(store, cell):
     """The result of the cell, and its run."""
     run = store.run(cell)
     with run.claim():
-        run.finish(finish(table.train(run, tqdm(disable=True), study=study.CLIPS, device=CPU)))
+        run.finish(finish(training.train(run, tqdm(disable=True), study=CLIPS, device=CPU)))
     return run.result, run
 
 

@@ -1,4 +1,4 @@
-"""Files of ours that a disk may have damaged: checkpoints, released weights, results and prepared arrays."""
+"""Files of ours that a disk may have damaged: checkpoints, weights, results and prepared arrays."""
 
 import contextlib
 import functools
@@ -16,14 +16,13 @@ import numpy as np
 import pytest
 import torch
 
+from repro import encoders
 from repro.audiovisual import prepare
 from repro.doctor import Problem, examined_runs
 from repro.image import data as image_data
 from repro.image import model
-from repro.image.augment import CentredView
-from repro.image.operations import Normalisation
+from repro.image.recipe import smoke
 from repro.run import fit, frames
-from repro.run import weights as weights_file
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
 from repro.skeleton import ntu
@@ -36,7 +35,6 @@ from tests.helpers.states import assert_equal_states
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
 BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
 CELL = Cell("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
-VIEW = CentredView(8, Normalisation((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), 9)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
 LINE = {"step": 3, "of": 6, "CE": 1.5, "loss": 1.5, "seconds": 0.5}
 
@@ -74,12 +72,17 @@ def read_checkpoint(contents: bytes, folder: Path) -> None:
 
 @functools.cache
 def weights() -> bytes:
-    """Released weights of a tiny encoder."""
+    """The file of a tiny encoder of images."""
+    recipe = smoke("digits", "moco", projection=4)
+    cell = Cell("images", recipe, 0, "smoke", "digits", "d1", 2)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setenv("REPRO_RUNS", folder)
         made_up_images.use_tiny_trunk(patch)
-        tiny = model.ImageModel("resnet18", True, "moco_v2", 4)
-        weights_file.save(Path(folder) / "a", tiny, {"epochs": 3}, model.described_view(VIEW))
-        return (Path(folder) / "a").read_bytes()
+        tiny = model.ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
+        run = Store().run(cell)
+        run.finish(RESULT)
+        fit.save_checkpoint(run.folder, STATE | {"learner": {"model": tiny.state_dict()}})
+        return encoders.export(cell.key).read_bytes()
 
 
 def damage_weights(contents: bytes, draw: Random) -> bytes:
@@ -96,7 +99,8 @@ def read_weights(contents: bytes, folder: Path) -> None:
     path = write(folder / "encoder.safetensors", contents)
     with pytest.MonkeyPatch.context() as patch:
         made_up_images.use_tiny_trunk(patch)
-        found, view = weights_file.load(path, model.ImageModel).state_dict(), model.load_view(path)
+        encoder = encoders.load(path)
+    found, view = encoder.model.state_dict(), encoder.view
     size, = struct.unpack("<Q", contents[:8])
     stated = json.loads(contents[8 : 8 + size])
     kinds = {"F32": np.float32, "I64": np.int64}

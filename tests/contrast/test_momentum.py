@@ -2,7 +2,6 @@
 
 import copy
 
-import data_parallel
 import pytest
 import torch
 from torch import nn
@@ -12,13 +11,8 @@ from repro.contrast.momentum import (
     GhostBatchNorm2d,
     GhostBatchNorm3d,
     MomentumEncoder,
-    WholeBatchNorm1d,
-    average_gradients,
-    average_statistics,
     dealt,
     encode_shuffled,
-    gather,
-    groups_here,
 )
 
 
@@ -174,6 +168,8 @@ def test_dealing_by_hand_and_back():
     assert dealt(rows, 2).flatten().tolist() == [0, 2, 4, 1, 3, 5]
     assert dealt(rows, 3).flatten().tolist() == [0, 3, 1, 4, 2, 5]
     assert all(torch.equal(dealt(dealt(rows, hands), 6 // hands), rows) for hands in (1, 2, 3, 6))
+    with pytest.raises(ValueError, match="6 samples cannot be divided into 4 ghost groups of equal size"):
+        dealt(rows, 4)
 
 
 @pytest.mark.parametrize("samples", [1, 2, 12])
@@ -196,54 +192,3 @@ def test_shuffling_follows_the_order_given_and_draws_nothing():
         keys = encode_shuffled(lambda rows: seen.append(rows) or 2 * rows, images, order)
         assert torch.equal(keys, 2 * images) and torch.equal(seen[-1], images[order])
     assert not torch.equal(*seen) and torch.equal(torch.get_rng_state(), before)
-
-
-# ---------------------------------------------------------------------------------------------- processes
-
-
-def test_a_process_alone_holds_all_groups_rows_and_means():
-    rows = torch.randn(4, 3)
-    assert groups_here(8, 16) == 8 and gather(rows) is rows
-    whole, plain = WholeBatchNorm1d(3), nn.BatchNorm1d(3)
-    assert torch.equal(whole(rows), plain(rows))
-    whole(rows).sum().backward()
-    before = [value.clone() for value in (*whole.buffers(), whole.bias.grad)]
-    average_statistics(whole)
-    average_gradients(whole.parameters())
-    assert all(torch.equal(*pair) for pair in zip((*whole.buffers(), whole.bias.grad), before, strict=True))
-    whole.load_state_dict(plain.state_dict())
-    assert torch.equal(whole.eval()(rows[:1]), plain.eval()(rows[:1]))
-
-
-@pytest.fixture(scope="module")
-def views():
-    draws = torch.Generator().manual_seed(2)
-    return torch.randn(3, 2, 8, 3, 6, 6, dtype=torch.float64, generator=draws)  # steps, views, images
-
-
-@pytest.fixture(scope="module")
-def two_processes(tmp_path_factory, views):
-    return data_parallel.in_two_processes(tmp_path_factory.mktemp("two"), small_encoder(), views)
-
-
-def small_encoder():
-    torch.manual_seed(4)
-    return data_parallel.SmallEncoder().double()
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_two_processes_equal_one_with_two_ghost_groups(two_processes, views, shuffle):
-    one = data_parallel.train(small_encoder(), views, shuffle=shuffle)
-    for rank, found in enumerate(two_processes):
-        for mine, expected in zip(found[shuffle]["steps"], one["steps"], strict=True):
-            torch.testing.assert_close(mine["own keys"], expected["own keys"][rank::2])
-            torch.testing.assert_close(mine["queries"], expected["queries"])
-            torch.testing.assert_close(mine["gradients"], expected["gradients"])
-        for name in ("model", "twin", "dictionary"):
-            torch.testing.assert_close(found[shuffle][name], one[name])
-
-
-def test_gathered_rows_are_in_the_order_of_the_whole_batch_and_groups_that_cannot_be_shared_are_refused(two_processes):
-    for found in two_processes:
-        assert found["gathered"].flatten().tolist() == [0, 10, 1, 11, 2, 12]
-        assert found["error"].startswith("groups=3 cannot be divided among 2 processes")

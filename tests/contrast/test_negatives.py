@@ -83,7 +83,7 @@ def test_ohem_takes_the_largest_losses_and_the_earlier_of_equal_ones(temperature
     expected = [row for _, row in sorted(losses) if not excluded[row]][:12]
     given = {"excluded": excluded, "temperature": temperature, "normalised": normalised}
     assert rows_of("ohem", (candidates, queries, inputs), n_select=12, **given) == expected
-    candidates[:] = candidates[0]
+    candidates[:] = torch.eye(candidates.shape[1])[0]  # whose products round alike on every processor
     expected = (~excluded).nonzero().flatten()[:4].tolist()
     assert rows_of("ohem", (candidates, queries, inputs), n_select=4, **given) == expected
 

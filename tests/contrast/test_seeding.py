@@ -220,10 +220,10 @@ def test_released_fills_up_when_clusters_are_lost():
     candidates, queries, inputs = arguments(4, 3, 4, 3)
     candidates = candidates[[0, 1, 2, *[3] * 17]]
     for seed in range(5):
-        expected = slow_released(candidates, queries, 7, seed)
-        assert len(expected) == 4
+        assert len(slow_released(candidates, queries, 7, seed)) == 4
         rows = rows_of("released", (candidates, queries, inputs), n_select=7, seed=seed)
-        assert rows[:4] == expected
+        assert sorted(min(row, 3) for row in rows[:4]) == [0, 1, 2, 3]  # which of equal rows, rounding decides
+        assert len(set(rows)) == 7
 
 
 def test_released_asks_for_the_batch_in_front():

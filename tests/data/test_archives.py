@@ -2,10 +2,7 @@
 
 import os
 import pickle
-import signal
 import stat
-import subprocess
-import sys
 import tarfile
 import tracemalloc
 import zipfile
@@ -100,22 +97,6 @@ def test_two_members_of_one_name_are_refused(tmp_path, again):
     for path in (packed, tar):
         with pytest.raises(ValueError, match=rf"{path}: two members are called {again}; pack it anew with one of them"):
             list(archives.contents(path, lambda name: True))
-
-
-def test_what_a_killed_unpacking_left_is_removed_by_the_next(tmp_path):
-    tar, into = write_tar(tmp_path / "things.tar"), tmp_path / "prepared" / ".unpacked"
-    kill = f"""
-import os, pathlib, signal
-from repro.data import archives
-with archives.unpacked(pathlib.Path({str(tar)!r}), pathlib.Path({str(into)!r})) as folder:
-    (folder / "left").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    assert subprocess.run([sys.executable, "-c", kill]).returncode == -signal.SIGKILL
-    assert (into / "left").exists() and (into / "things" / "a.txt").exists()
-    with archives.unpacked(tar, into) as folder:
-        assert (folder / "things" / "a.txt").read_bytes() == b"one" and not (folder / "left").exists()
-    assert not into.exists()
 
 
 @pytest.mark.parametrize("kept", [0, 10, 500, 5000])

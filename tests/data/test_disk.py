@@ -2,11 +2,14 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from repro.data.disk import write_atomically
+from repro.data.disk import abandoned, remove_half_written, scratch, write_atomically
 from repro.run.store import write_json
 
 
@@ -58,3 +61,46 @@ def test_files_have_the_permissions_of_other_new_files(tmp_path):
     write_json(tmp_path / "result.json", {})
     usual, ours = (stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "usual", tmp_path / "result.json"))
     assert oct(ours) == oct(usual)
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A folder in which a process was killed while it worked there."""
+    folder = tmp_path / "runs" / ".scratch"
+    kill = f"""
+import os, pathlib, signal
+from repro.data.disk import scratch
+with scratch(pathlib.Path({str(folder)!r})) as folder:
+    (folder / "left").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", kill], check=False).returncode == -signal.SIGKILL
+    assert (folder / "left").exists()
+    return folder
+
+
+def test_what_a_killed_process_left_is_known_and_goes_when_the_next_comes(killed):
+    assert abandoned(killed)
+    with scratch(killed) as folder:
+        assert folder == killed and list(folder.iterdir()) == [] and not abandoned(killed)
+        (folder / "made").mkdir()
+    assert not killed.exists() and not abandoned(killed)
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path):
+    ask = f"import pathlib; from repro.data.disk import scratch; scratch(pathlib.Path({str(tmp_path / 'it')!r}))"
+    with scratch(tmp_path / "it") as folder:
+        (folder / "mine").touch()
+        other = subprocess.Popen([sys.executable, "-c", f"{ask}.__enter__()"], stderr=subprocess.PIPE, text=True)
+        assert other.stderr.readline() == f"waiting for the process that works in {folder}\n"
+        assert (folder / "mine").exists()
+    assert other.communicate(timeout=60)[1] == "" and other.returncode == 0
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+    kept = [".gitignore", ".hidden.0123", "cells.csv", "deeper/.a.0123456789abcdeg"]
+    for name in (*kept, ".cells.csv.0123456789abcdef", "deeper/.b.json.fedcba9876543210"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    remove_half_written(tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == kept

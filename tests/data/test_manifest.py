@@ -26,9 +26,13 @@ IMAGES = {"size": 32, "classes": ["cat", "dog"], "mean": [0.5, 0, 1], "deviation
           "reader": "cifar10"}
 
 
-def of_images(**changes):
-    values = {name: value for name, value in (IMAGES | changes).items() if value != "left out"}
-    return declared(images=values)
+BODY = {"joints": 5, "bones": [[0, 1], [0, 2], [0, 3]], "actions": ["sit", "stand"], "axes": [0, 1, 2, 3],
+        "reader": "ucla"}
+
+
+def of_images(*left_out, **changes):
+    """A declaration of images, some of whose fields are left out."""
+    return declared(images={name: value for name, value in IMAGES.items() if name not in left_out}) | changes
 
 
 @pytest.fixture
@@ -79,17 +83,21 @@ def test_an_unknown_data_set_names_the_declared_ones(project):
         manifest.load_manifest("thing")
 
 
-def test_what_images_are(project):
+def test_what_images_and_skeletons_are(project):
     images = project(of_images()).images
     assert (images.size, images.names, images.count, images.reader) == (32, ("cat", "dog"), 2, "cifar10")
     assert (images.mean, images.deviation, images.source) == ((0.5, 0, 1), (0.25, 1, 0.5), "assumed")
-    in_files = of_images(size="left out", reader="left out", classes=1000)
-    in_files = project(in_files | {"files": [{"name": "train"}, {"name": "val"}]}).images
+    in_files = of_images("size", "reader", files=[{"name": "train"}, {"name": "val"}])
+    in_files["images"]["classes"] = 1000
+    in_files = project(in_files).images
     assert (in_files.size, in_files.names, in_files.count, in_files.reader) == (None, (), 1000, None)
-    assert project(declared()).images is None
+    body = project(declared(skeletons=BODY)).skeletons
+    assert (body.joints, body.bones, body.axes) == (5, ((0, 1), (0, 2), (0, 3)), (0, 1, 2, 3))
+    assert (body.actions, body.reader) == (("sit", "stand"), "ucla")
+    assert project(declared()).images is project(declared()).skeletons is None
 
 
-@pytest.mark.parametrize(("change", "message"), [
+WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"licens": "MIT"}, "unexpected keyword argument 'licens'"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, bundled"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
@@ -102,43 +110,40 @@ def test_what_images_are(project):
     ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "must be a mapping"),
     ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "Split.* unexpected keyword argument 'expects'"),
     ({"images": 3}, "'int' object"), ({"images": {"size": 3}}, "Images.* missing 4 required"),
-])
-def test_what_a_manifest_may_not_say_is_named(project, change, message):
-    with pytest.raises(ValueError, match=rf"things\.yaml: (?s:.*){message}"):
-        project(declared(**change))
+    (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
+    (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),
+    (of_images("reader"), "of one size have a reader"),
+    (of_images(access="bundled"), "files are 1; images .* bundled ones in none"),
+    (of_images(splits={}), "images have one split"),
+    (of_images(splits={"one": {"train": {}, "test": {}, "expect": {"train": 2, "test": None}}}),
+     "the numbers for train and"),
+    ({"skeletons": {"joints": 3}}, "Skeletons.* missing 4 required"),
+    ({"skeletons": BODY | {"axes": [0, 1, 2]}}, r"axes=\[0, 1, 2\] should be four joints: hip, spine, left hip, right"),
+    ({"skeletons": BODY | {"bones": [[0, 1, 2]]}}, r"bones=\[\[0, 1, 2\]\] should be pairs of joints"),
+    ({"skeletons": BODY | {"bones": [[0, 5]]}}, "joint 5 of bones or axes should be from 0 to 4"),
+    ({"skeletons": BODY | {"axes": [0, 1, 2, -1]}}, "joint -1 of bones or axes should be from 0 to 4"),
+    ({"skeletons": BODY | {"actions": ["sit", "sit"]}}, r"actions=\['sit', 'sit'\] names sit twice"),
+    (b"name: [", ""), (b"name: \x00", ""), (b"\xff\xfe", ""), (b"a: b: c", ""), (b"- things", ""), (b"", ""),
+    (b"[" * 1000, ""), (b"x: &x [*x, *y]", ""), (b"{name: things, files: [], splits: {}}", "missing 4 required"),
+]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"files": []}, "files are 0; images of one size have a reader and lie in one archive"),
-    ({"images": {name: value for name, value in IMAGES.items() if name not in ("size", "reader")}},
-     "files are 1; images .* of various sizes in two folders, train and val"),
-    ({"images": {name: value for name, value in IMAGES.items() if name != "reader"}}, "of one size have a reader"),
-    ({"access": "bundled"}, "files are 1; images .* bundled ones in none"), ({"splits": {}}, "images have one split"),
-    ({"splits": {"one": {"train": {}, "test": {}, "expect": {"train": 2, "test": None}}}}, "the numbers for train and"),
-])
-def test_images_without_what_goes_with_them_are_refused(project, change, message):
-    with pytest.raises(ValueError, match=message):
-        project(of_images() | change)
-
-
-@pytest.mark.parametrize("text", [
-    b"name: [", b"name: \x00", b"\xff\xfe", b"a: b: c", b"- things", b"", b"[" * 1000, b"x: &x [*x, *y]",
-    yaml.safe_dump({name: value for name, value in declared().items() if name != "licence"}).encode(),
-])
-def test_what_is_no_yaml_of_ours_is_named(project, tmp_path, text):
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_what_a_manifest_may_not_say_is_named(project, tmp_path, wrong, message):
     path = tmp_path / "data_manifests" / "things.yaml"
-    path.write_bytes(text)
-    with pytest.raises(ValueError, match=f"{path}"):
+    path.write_bytes(wrong if isinstance(wrong, bytes) else yaml.safe_dump(declared(**wrong)).encode())
+    with pytest.raises(ValueError, match=rf"{path}: (?s:.*){message}"):
         manifest.load_manifest("things")
 
 
-def test_image_sets_are_those_that_say_so_bundled_ones_first(project, tmp_path):
+def test_sets_with_a_section_are_those_that_have_it_bundled_ones_first(project, tmp_path):
     project(declared())
-    assert manifest.image_sets() == {}
+    assert manifest.sets_with("images") == {}
     for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "bundled", [])):
         values = of_images() | {"name": name, "access": access, "files": files}
         (tmp_path / "data_manifests" / f"{name}.yaml").write_text(yaml.safe_dump(values))
-    assert [(name, found.access) for name, found in manifest.image_sets().items()] == [("b", "bundled"), ("a", "form")]
+    found = manifest.sets_with("images")
+    assert [(name, entry.access) for name, entry in found.items()] == [("b", "bundled"), ("a", "form")]
 
 
 @pytest.mark.parametrize(("access", "step"), [

@@ -109,4 +109,4 @@ def test_its_cells_are_listed(told):
 
 
 def test_the_weights_of_its_encoder_can_be_taken_elsewhere(told, copy):
-    assert repro.load(copy / "byol.safetensors").features(torch.zeros(2, 3, 8, 8)).shape[0] == 2
+    assert repro.load(copy / "byol.safetensors")(torch.zeros(2, 3, 8, 8)).shape[0] == 2

@@ -19,14 +19,14 @@ from pytest import MonkeyPatch
 from tqdm.auto import tqdm
 
 from repro import papers
-from repro.audiovisual.study import CLIPS
-from repro.image.study import IMAGES
+from repro.audiovisual.recipe import CLIPS
+from repro.image.recipe import IMAGES
 from repro.run.device import full_precision, threads
 from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Cell, Store
-from repro.skeleton.study import SKELETONS
+from repro.run.training import train as train_cell
+from repro.skeleton.recipe import SKELETONS
 from repro.table import Asked, Table
-from repro.table import train as train_cell
 
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
 NAMES = {study.name: name for name, study in STUDIES.items()}

@@ -27,9 +27,9 @@ def _visible_texts(figure: Figure) -> list[Text]:
     return [text for text in texts if text not in hidden]
 
 
-def assert_legible(figure: Figure, width: float = style.COLUMN) -> None:
-    """The figure is a column or so many inches wide; its texts are large enough, inside it, apart from one another."""
-    assert figure.get_figwidth() == width
+def assert_legible(figure: Figure) -> None:
+    """The figure is a column wide; its texts are large enough, inside it, apart from one another."""
+    assert figure.get_figwidth() == style.COLUMN
     figure.draw_without_rendering()  # which places the texts of legends
     texts = _visible_texts(figure)
     boxes = [text.get_window_extent() for text in texts]

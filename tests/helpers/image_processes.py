@@ -3,6 +3,7 @@
     python image_processes.py CHECKPOINTS WORDS...      `repro WORDS...`, killed after so many checkpoints (0: never)
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -16,15 +17,16 @@ import torch
 from made_up_images import use_tiny_trunk
 from torch import nn
 
-from repro import cli, table
-from repro.contrast.momentum import process
+from repro import cli
 from repro.image import study
 from repro.image.augment import ShiftedView, normalisation, probe
+from repro.image.methods import METHODS
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import PRESETS, SEVERAL_KEYS, paper
+from repro.image.recipe import PRESETS, paper
 from repro.image.study import data_of
-from repro.run import fit, store
+from repro.run import fit, store, training
 from repro.run.device import from_first
+from repro.run.group import process, shared
 
 UNSHUFFLED, SHIFTED = ("sce",), ("moco", "jcl")  # the other methods shuffle, their probe sees crops
 CHOICES = {"groups": 2, "batch": 256, "epochs": 2, "dictionary": 300, "warmup": 0, "projection": 16, "momentum": 0.9,
@@ -44,10 +46,10 @@ class Predicting(Pretrainer):
             self.predictor = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16)).to(device)
         self.optimiser.add_param_group({"params": self.predictor.parameters()})
 
-    def losses(self, query, keys):
-        predicted = self.predictor(query)
+    def loss(self, batch):
+        predicted = self.predictor(batch.query)
         uniformity = torch.pdist(predicted).square().mul(-2).exp().mean().log()
-        return {"loss": super().losses(predicted, keys)["loss"] + 0.1 * uniformity}
+        return super().loss(dataclasses.replace(batch, query=predicted)) + 0.1 * uniformity
 
 
 def learner_of(recipe, *others):
@@ -57,7 +59,7 @@ def learner_of(recipe, *others):
 
 def two_groups(dataset, method, **changes):
     """A recipe of two ghost groups and two epochs of five steps."""
-    own = {"keys": 2 if method in SEVERAL_KEYS else 1, "shuffle": method not in UNSHUFFLED}
+    own = {"keys": 2 if "keys" in METHODS[method].fields else 1, "shuffle": method not in UNSHUFFLED}
     own["probe_view"] = "shifted" if method in SHIFTED else "crop"
     return paper(dataset, method, **CHOICES | own | changes)
 
@@ -68,10 +70,10 @@ def small(patch):
     MoCo has a predictor.
     """
     use_tiny_trunk(patch)
-    patch.setattr(table, "train", functools.partial(train_and_look, table.train))
+    patch.setattr(training, "train", functools.partial(train_and_look, training.train))
     patch.setattr(study, "Pretrainer", learner_of)
     patch.setitem(PRESETS, "smoke", two_groups)
-    patch.setattr(table, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
+    patch.setattr(training, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
 def train_and_look(train, run, progress, *, study, device):
@@ -80,7 +82,7 @@ def train_and_look(train, run, progress, *, study, device):
     rank, _ = process()
     (run.folder / f"seen by {rank}.json").write_text(json.dumps(result))
     recipe = run.cell.recipe
-    pretrainer = learner_of(recipe, data_of(recipe), 0, device)
+    pretrainer = shared(learner_of(recipe, data_of(recipe), 0, device))
     pretrainer.load_state_dict(fit.load_checkpoint(run.folder)["learner"])
     found, normalised_by = {}, normalisation(recipe.dataset)
     for view in (ShiftedView(normalised_by), probe(recipe.size, normalised_by)):

@@ -7,10 +7,10 @@ from asked_for import changed
 from asked_for import placed as by_table
 from pandas import DataFrame
 
-from repro.audiovisual.study import CLIPS
-from repro.image.study import IMAGES
+from repro.audiovisual.recipe import CLIPS
+from repro.image.recipe import IMAGES
 from repro.run.export import COLUMNS
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 COUNT = itertools.count()
 PART = "cifar10 (part.npz)"

@@ -23,7 +23,7 @@ from ntu_files import FIRST, body, recording, text
 from pytest import MonkeyPatch
 from sklearn.datasets import load_digits
 
-from repro import cli, papers, table
+from repro import cli, papers
 from repro.audiovisual import decode
 from repro.audiovisual import recipe as audiovisual_recipe
 from repro.audiovisual.finetune import FineTuner
@@ -31,6 +31,7 @@ from repro.data import prepared
 from repro.image import recipe as image_recipe
 from repro.image import study as image
 from repro.run import fit as fitting
+from repro.run import training as cell_training
 from repro.run.store import Run
 from repro.skeleton import recipe as skeleton_recipe
 from repro.skeleton import study as skeleton
@@ -178,7 +179,7 @@ def announce(patch: MonkeyPatch, modality: str, file: Path) -> None:
         with phase("training", file):
             return (yield from fitting.fit(*arguments, checkpoint_seconds=0, **named))
 
-    patch.setattr(table, "fit", training)
+    patch.setattr(cell_training, "fit", training)
     module, name = MEASURED[modality]
     patch.setattr(fitting, "save_checkpoint", within("checkpoint", fitting.save_checkpoint, file))
     patch.setattr(module, name, within("evaluation", getattr(module, name), file))

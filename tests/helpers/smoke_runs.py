@@ -7,7 +7,8 @@ import torch
 
 from repro.run.engine import run_cells
 from repro.run.store import Store
-from repro.table import find, train
+from repro.run.training import train
+from repro.table import find
 
 
 def smoke_runs(root: Path, objectives: str, **choices: str) -> list:

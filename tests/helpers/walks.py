@@ -58,7 +58,7 @@ class Walk(Learner):
         values = torch.stack([loss.detach(), self.weight.detach().norm()])
         for column, value in self.bad.get(step, {}).items():
             values[column] = value
-        self.history[step] = values.tolist()
+        self.history[step] = values
         return values
 
 

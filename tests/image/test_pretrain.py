@@ -7,23 +7,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from image_learners import CPU, DIGITS, TRAINED, by_name, in_float64, learner, tiny, trace
+from image_learners import CPU, DIGITS, by_name, in_float64, learner, tiny, trace
 from made_up_images import made_up
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
-from slow_images import Slow, assert_same_training
-from states import assert_equal_states, resumed_anywhere
+from slow_images import METHODS, Slow, assert_same_training
+from states import assert_equal_states
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from repro.contrast.dictionary import unit_noise
-from repro.image import augment, pretrain
+from repro.image import augment
 from repro.image.augment import CentredView, ShiftedView
 from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
-from repro.run import device
-from repro.run.recorded import Buffers
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -46,7 +43,7 @@ def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, meth
 @pytest.mark.parametrize(
     ("method", "changes"),
     [
-        *((method, {}) for method in TRAINED),
+        *((method, {}) for method in METHODS),
         ("moco", {"groups": 2}),
         ("sce", {"groups": 4, "shuffle": False}),
         ("sce", {"groups": 4, "whole_query": True}),
@@ -89,26 +86,6 @@ def test_unlabeled_images_are_for_pre_training_and_labelled_ones_for_supervision
     assert_same_training(fast, Slow(fast, network), 4)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("method", TRAINED)
-def test_a_step_reads_no_value(method, groups, meta, monkeypatch):
-    """Views have a test of their own, and the neighbours that are looked at ten times in a training may wait."""
-    fast = learner(method, groups=groups)
-    images = torch.empty(8, 3, 8, 8, device=meta)
-    monkeypatch.setattr(fast, "device", meta)
-    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
-    monkeypatch.setattr(fast, "_augmented", lambda: [images for _ in fast.source.views])
-    monkeypatch.setattr(fast, "_nearest_neighbour", lambda: 0.0)
-    for module in (fast.model, fast.classifier, fast.keys, fast.dictionary):
-        module.to(meta)
-    fast.optimiser = torch.optim.SGD([*fast.model.parameters(), *fast.classifier.parameters()], lr=0.1)
-    for _ in range(fast.steps_per_epoch + 1):
-        assert fast.step().device == meta
-    monkeypatch.setattr(fast, "_augmented", lambda: [images * images.max().item()])
-    with pytest.raises(RuntimeError, match="meta"):
-        fast.step()
-
-
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_logged_parts_of_sce_make_its_loss(weight):
     fast = learner("sce", weight=weight, temperature=0.15, key_temperature=0.06)
@@ -131,19 +108,6 @@ def test_every_variant_changes_the_numbers(variant):
 # ---------------------------------------------------------------------------------------------- the start
 
 
-def test_equal_seeds_start_from_equal_weights_whatever_the_method():
-    before = torch.get_rng_state()
-    usual = copy.deepcopy(learner("random", seed=5).state_dict())
-    for method in TRAINED:
-        state = learner(method, seed=5).state_dict()
-        for part in ("model", "classifier", "keys", "dictionary"):
-            assert_equal_states(state[part], usual[part])
-    other = learner("random", seed=6).state_dict()
-    for part, name in (("model", "head.0.weight"), ("dictionary", "entries"), ("classifier", "weight")):
-        assert not torch.equal(other[part][name], usual[part][name])
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_a_momentum_network_with_a_start_of_its_own_changes_nothing_else_of_the_start():
     copied, own, again, other = (learner(momentum_copied=flag, seed=seed).state_dict()
                                  for flag, seed in ((True, 5), (False, 5), (False, 5), (False, 6)))
@@ -154,19 +118,6 @@ def test_a_momentum_network_with_a_start_of_its_own_changes_nothing_else_of_the_
     assert not torch.isclose(starts[0], starts[1]).any() and not torch.isclose(starts[1], starts[2]).any()
 
 
-def test_no_two_streams_of_a_learner_begin_with_equal_draws():
-    """The dictionary's noise is drawn before the first step: no other stream would have drawn it."""
-    fast = learner("moco", seed=3)
-    streams = {name: part for name, part in vars(fast).items() if isinstance(part, torch.Generator)}
-    streams["initialisation"] = torch.Generator().manual_seed(3)
-    states = {name: stream.get_state() for name, stream in streams.items()}
-    draws = {name: tuple(torch.rand(4, generator=stream).tolist()) for name, stream in streams.items()}
-    assert len(set(draws.values())) == len(draws) >= 4, draws
-    for name, state in states.items():
-        noise = unit_noise(*fast.dictionary.entries.shape, generator=torch.Generator().set_state(state))
-        assert not torch.equal(noise, fast.dictionary.entries), name
-
-
 @pytest.mark.parametrize(("method", "available"), [("sce", 25), ("supervised", 20)])
 def test_a_batch_larger_than_the_split_is_refused(method, available):
     data = made_up(train=20, unlabeled=25)
@@ -175,20 +126,12 @@ def test_a_batch_larger_than_the_split_is_refused(method, available):
         learner(method, data=data, batch=26)
 
 
-@pytest.mark.parametrize(("batch", "groups", "processes"), [(8, 1, 3), (16, 1, 2), (16, 8, 16)])
-def test_a_batch_or_ghost_groups_that_processes_cannot_share_are_refused(monkeypatch, batch, groups, processes):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, processes))
-    message = rf"batch={batch} or groups={groups} cannot be divided among {processes} processes.*--groups 8"
-    with pytest.raises(ValueError, match=message):
-        learner(groups=groups, batch=batch)
-
-
-def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
-    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
-    message = "whole_query=True normalises .* which 2 processes do not: take one process, or --whole-query false"
-    with pytest.raises(ValueError, match=message):
-        learner("sce", groups=2, whole_query=True)
-    pretrain.check_shared(tiny("moco", groups=2, whole_query=True))  # which does not use it
+@pytest.mark.parametrize("method", ["random", "supervised"])
+def test_a_method_has_the_parts_it_needs_and_takes_over_states_that_had_all(method):
+    fast, older = learner(method), learner("moco").state_dict()
+    assert fast.parts == ("model", "classifier", "optimiser")
+    fast.load_weights(older)
+    assert_equal_states(fast.model.state_dict(), older["model"])
 
 
 # ---------------------------------------------------------------------------------------------- rates
@@ -283,18 +226,6 @@ def test_bfloat16_channels_last_is_close_to_float32(network, method):
 # ---------------------------------------------------------------------------------------------- taken up again
 
 
-@pytest.mark.parametrize(
-    ("method", "changes"),
-    [*((method, {}) for method in TRAINED), ("moco", {"groups": 2}),
-     ("sce", {"precision": "bfloat16", "channels_last": True})],
-    ids=str,
-)
-def test_a_training_resumed_at_any_step_ends_with_the_same_bits(tmp_path, monkeypatch, method, changes):
-    monkeypatch.setattr(pretrain, "MONITORED", 3)  # so that most steps log what an earlier one measured
-    changes = {"epochs": 2, "warmup": 1, "dictionary": 11, "batch": 6, "learning_rate": 0.3} | changes
-    resumed_anywhere(lambda: learner(method, **changes), tmp_path, steps=6)
-
-
 @pytest.fixture
 def imagenet(tmp_path, monkeypatch):
     """An ImageNet of two classes, 20 images for training and 4 for test, of various sizes."""
@@ -328,20 +259,3 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     assert_equal_states(again.model.state_dict(), undisturbed.model.state_dict())
 
 
-@pytest.mark.parametrize(("asked", "begun"), [("auto", "bfloat16"), ("float32", "float32"), ("bfloat16", "bfloat16")])
-def test_a_training_goes_on_in_the_precision_it_was_begun_in(asked, begun, monkeypatch):
-    """Also one from before states had it, when a recipe that asked for none was of bfloat16 everywhere."""
-    monkeypatch.setattr(device, "has_bfloat16", lambda: True)
-    begins = learner(precision=asked)
-    assert begins.precision == begins.state_dict()["precision"] == begun
-    state = copy.deepcopy(begins.state_dict())
-    earlier = {name: value for name, value in state.items() if name != "precision"}
-    expected = begins.step()
-    monkeypatch.setattr(device, "has_bfloat16", lambda: False)  # another processor takes it up
-    for kept in (state, earlier):
-        resumed = learner(precision=asked)
-        resumed.load_state_dict(copy.deepcopy(kept))
-        evaluated = learner(precision=asked)
-        evaluated.load_weights(kept)
-        assert resumed.precision == evaluated.precision == begun
-        assert torch.equal(resumed.step(), expected)

@@ -103,5 +103,7 @@ def test_losses_weights_dictionary_and_generators_of_two_processes_are_those_of_
     expected, state = pair(launched, method, load_checkpoint)
     assert state["step"] == expected["step"] == 10 and len(histories[0]) == 2
     assert_close(state["learner"], expected["learner"])
+    if method == "supervised":
+        return  # nothing follows its model
     moved = state["learner"]["model"]["trunk.0.weight"] - state["learner"]["keys"]["twin.trunk.0.weight"]
     assert moved.abs().max() > 1e-3  # far more than the tolerance

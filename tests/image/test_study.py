@@ -12,17 +12,16 @@ from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
 
-from repro import table
+from repro.encoders import load
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
-from repro.image.model import load_view
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import smoke
+from repro.image.recipe import IMAGES, smoke
+from repro.run import training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
 from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Store
-from repro.weights import load
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")
@@ -150,14 +149,14 @@ def store(runs, monkeypatch, data):
 
 
 def small_cell(method="moco", **changes):
-    return study.IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+    return IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
 
 
 def trained(store, chosen):
     """The result of the cell, and its run."""
     run = store.run(chosen)
     with run.claim():
-        run.finish(finish(table.train(run, tqdm(disable=True), study=study.IMAGES, device=CPU)))
+        run.finish(finish(training.train(run, tqdm(disable=True), study=IMAGES, device=CPU)))
     return run.result, run
 
 
@@ -189,7 +188,6 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes
     assert repro("results", "weights", chosen.key, "--output", str(path)) == (0, f"{path}\n", "")
     model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
     assert not model.training
-    assert load_view(path) == CentredView(8, DIGITS, 8)
     again, untrained = study.resumed(chosen, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4
     index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
@@ -199,9 +197,10 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes
         torch.testing.assert_close(model.features(images), expected)
         torch.testing.assert_close(model(images), again.embed(expected))
     encoder = load(path)
-    assert_equal_states(model.state_dict(), encoder.model.state_dict())
+    assert_equal_states(model.trunk.state_dict(), encoder.model.state_dict())
     torch.testing.assert_close(encoder(data.images), expected)
-    assert encoder.recipe == chosen.recipe.to_dict() and not encoder(data.images).requires_grad
+    assert encoder.view == CentredView(8, DIGITS, 8) and not encoder(data.images).requires_grad
+    assert encoder.recipe == chosen.recipe.to_dict() and encoder.provenance["key"] == chosen.key
 
 
 def test_weights_that_are_not_there(store, repro):
@@ -232,3 +231,12 @@ def test_examples_show_an_image_of_every_class_and_two_views():
     torch.testing.assert_close(shown["image"], data.images[firsts] / 255)
     assert torch.equal(shown["strong view"], study.examples("digits")["strong view"])
     assert not torch.equal(shown["strong view"], shown["weak view"])
+
+
+def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
+    split = smoke("digits", "sce", groups=2, whole_query=True)
+    study.IMAGES.check(split, CPU)
+    monkeypatch.setattr(study.devices, "grouped", lambda: True)
+    with pytest.raises(ValueError, match=r"whole_query=True normalises .* do not: take one process, or"):
+        study.IMAGES.check(split, CPU)
+    study.IMAGES.check(smoke("digits", "moco", groups=2, whole_query=True), CPU)  # which does not use it

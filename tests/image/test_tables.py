@@ -7,11 +7,10 @@ from made_up_images import be_every_set
 from stored_cells import refuse
 
 import repro
-from repro import table
 from repro.data import manifest
-from repro.image import pretrain
-from repro.image.recipe import METHODS, paper, smoke
-from repro.image.study import IMAGES
+from repro.image.methods import METHODS
+from repro.image.recipe import IMAGES, paper, smoke
+from repro.run import group, training
 from repro.run.store import Store
 
 TABLES = [name for name, declared in repro.TABLES.items() if declared.study is IMAGES]
@@ -53,7 +52,7 @@ def test_a_small_table_of_all_methods(trained):
 def test_a_second_call_trains_nothing_and_tables_share_equal_cells(trained, monkeypatch):
     folder, rows = trained
     monkeypatch.setenv("REPRO_RUNS", str(folder))
-    monkeypatch.setattr(table, "train", refuse)
+    monkeypatch.setattr(training, "train", refuse)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     pd.testing.assert_frame_equal(repro.run_table("image_methods", **ALL), rows)
     jcl = repro.run_table("positive_keys", preset="smoke", keys=5, strength=4, temperature=0.2)
@@ -67,7 +66,7 @@ def test_a_second_call_trains_nothing_and_tables_share_equal_cells(trained, monk
 @pytest.mark.parametrize("name", TABLES)
 def test_what_processes_cannot_share_is_refused_before_anything_is_trained(monkeypatch, capsys, name):
     be_every_set(monkeypatch)
-    monkeypatch.setattr(pretrain, "process", lambda: (0, 2))
+    monkeypatch.setattr(group, "process", lambda: (0, 2))
     with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--groups 8"):
         repro.run_table(name, preset="smoke", engine="inline", device="cpu")
     assert capsys.readouterr().err == ""

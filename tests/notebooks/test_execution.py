@@ -150,19 +150,11 @@ def test_negative_instances_of_a_short_training(tmp_path):
 
 
 def test_linear_models_of_our_results(tmp_path):
-    chosen = {"dataset": "synthetic", "results": "ours", "rows": "all", "correction": "bonferroni"}
-    notebook = executed("glm", tmp_path, **chosen)
-    text = printed(notebook)
-    assert "our means over seeds on synthetic, quick recipe, linear, 15 rows, OLS, with constant" in text
+    notebook = executed("glm", tmp_path, results="taxonomy_synthetic", column="ours", rows="all")
+    assert "taxonomy_synthetic, ours, 15 rows" in printed(notebook)
     assert len(outputs(notebook, "image/png")) == 2
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["prepared"]
     assert any(">2.394</td>" in table and ">1.210</td>" in table for table in outputs(notebook, "text/html"))
-
-
-def test_linear_models_without_stored_cells(tmp_path):
-    notebook = executed("glm", tmp_path, preset="smoke", device="cpu")
-    assert "no cells of the taxonomy are stored for ucla" in printed(notebook)
-    assert len(outputs(notebook, "image/png")) == 1
 
 
 def test_claims_are_filtered_and_name_experiments(tmp_path):

@@ -47,7 +47,7 @@ def assert_stand_in(values, figure, digits=1e-9):
 def test_the_picture_of_an_experiment_is_legible_and_shows_the_committed_numbers(name):
     table = experiments.find(name).declared
     rows = experiments.results(name).drop_duplicates([*table.shown, "preset", "dataset"])
-    figure = plots.picture(table.plot, rows)
+    figure = plots.picture(table.drawing, rows)
     assert_legible(figure)
     written = pd.read_csv(FIGURES / f"{name}.csv").drop_duplicates([*table.shown, "preset", "dataset"])
     values = written["ours"].dropna()
@@ -156,7 +156,8 @@ def test_departures_are_told_without_names_of_fields():
 
 
 def test_every_table_and_picture_has_a_caption():
-    undrawn = [name for name, table in papers.tables().items() if table.plot is None]
+    tables = papers.tables().values()
+    undrawn = [table.name for table in tables if table.drawing is None]
     assert undrawn == ["similarity_variance"]  # of which a frame is drawn
-    declared = [*(table.plot for table in papers.tables().values()), *(picture.plot for picture in PICTURES.values())]
+    declared = [*(table.drawing for table in tables), *(picture.plot for picture in PICTURES.values())]
     assert all(plots.caption_of(drawn).endswith(".") for drawn in declared if drawn)

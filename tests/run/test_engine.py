@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime
+import functools
+import itertools
 import json
 import os
 import re
@@ -43,7 +45,6 @@ def values(store, cells=CELLS):
 def test_what_is_missing_is_trained_in_the_order_asked_for_and_nothing_else(store, capsys):
     run_cells([*CELLS[:3], CELLS[0]], train := Trainer(), store)
     assert train.calls == [("CE", 0), ("AE", 0), ("CE", 1)]  # one that is asked for twice is trained once
-    assert f"training 4 of 4 cells, preset quick on synthetic, in {store.root}" in capsys.readouterr().err
     before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
     run_cells(CELLS[:3], train := Trainer(), store)
     assert train.calls == [] and capsys.readouterr().err == ""
@@ -145,12 +146,13 @@ class Pool:
         return ThreadPoolExecutor(1)
 
 
-def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys):
+def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch):
     pool, train = Pool(), Trainer()
     run_cells(CELLS[:2], Trainer(), store)
     folder = store.run(CELLS[2]).folder
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 25, "of": 100}\n')
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run_cells(CELLS, train, store, pool=pool)
     assert values(store) == EXPECTED and "| 0.25/3 [" in capsys.readouterr().err
     assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
@@ -160,9 +162,9 @@ def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(st
 
 @pytest.mark.parametrize("pool", [Here(), Pool()], ids=["here", "pool"])
 def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(store, capsys, monkeypatch, pool):
-    usual = engine.tqdm.format_dict.fget
-    monkeypatch.setattr(engine.tqdm, "format_dict", property(lambda bar: usual(bar) | {"elapsed": 60 * bar.n}))
     run_cells(CELLS[:1], Trainer(), store)
+    clock = itertools.chain([0, 90, 150], itertools.repeat(150))  # at the beginning, and where time left is told
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock)))
     folder = store.run(CELLS[4]).folder
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 50, "of": 100}\n')
@@ -176,6 +178,34 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     if pool == Here():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
+
+
+@pytest.mark.parametrize("pool", [Here(), Pool()], ids=["here", "pool"])
+def test_output_that_is_no_terminal_has_a_line_for_each_cell_and_nothing_else(store, capsys, pool):
+    run_cells(CELLS, Trainer(), store, pool=pool, say=lambda cell: "done")
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(line.partition(", about ")[0] for line in lines) == [
+        "AE, seed 0: done", "AE, seed 1: done", "CD, seed 0: done", "CE, seed 0: done", "CE, seed 1: done"]
+
+
+def test_time_left_does_not_rise_between_steps_and_evaluation_is_part_of_a_cell(store, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    runs = [store.run(each) for each in CELLS[:2]]
+    left = []
+    with engine._bar(runs, "cells") as bar:
+        for seconds, steps in ((50, 5), (60, 5), (120, 5), (140, 9), (150, 9)):
+            now[0] = seconds
+            runs[0].folder.mkdir(parents=True, exist_ok=True)
+            (runs[0].folder / "progress.jsonl").write_text(f'{{"step": {steps}, "of": 9}}\n')
+            engine._show(bar, runs)
+            left.append((bar.total - bar.n) / bar.format_dict["rate"])
+        assert bar.n == 0.9  # all steps are taken, and nothing is measured
+        runs[0].finish(ELSEWHERE)
+        engine._show(bar, runs)
+        assert bar.n == 1.0
+    assert left[0] == left[1] == left[2] == pytest.approx(150) and left[3] == left[4]
 
 
 def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):

@@ -68,20 +68,19 @@ def test_the_order_is_fixed_whatever_finished_first(tmp_path):
     assert cells == sorted(cells) and len(cells) == 12
 
 
-@pytest.mark.parametrize("newest", ["exported", "finished"])
-def test_exports_of_two_machines_add_up_and_of_a_cell_the_one_finished_last_stays(tmp_path, newest):
+@pytest.mark.parametrize("clock", ["right", "of the past"])
+def test_exports_of_two_machines_add_up_and_of_a_cell_that_of_the_runs_stays(tmp_path, clock):
     here, there, path = Store(tmp_path / "here"), Store(tmp_path / "there"), tmp_path / "cells.csv"
-    times = ["2026-01-02T00:00:00+00:00", "2026-01-10T00:00:00+00:00"][:: 1 if newest == "finished" else -1]
+    times = ["2026-01-02T00:00:00+00:00", "2026-01-10T00:00:00+00:00"][:: 1 if clock == "right" else -1]
     for store, value, time in zip((here, there), (1.0, 2.0), times, strict=True):
         finish(store, "CE", linear=value, finished=time)
-        finish(store, "AE", linear=value, finished=times[0])  # at the same time: the store's
+        finish(store, "AE", linear=value, finished=times[0])  # at the same time
         finish(store, "CD", int(value), linear=value)
     export(finished_cells(here), path)
     cells = export(finished_cells(there), path)
     linear = {(row.seed, json.loads(row.recipe)["method"]): json.loads(row.metrics)["linear"]
               for row in cells.itertuples()}
-    last = 1.0 if newest == "exported" else 2.0
-    assert linear == {(0, "CE"): last, (0, "AE"): 2.0, (1, "CD"): 1.0, (2, "CD"): 2.0}
+    assert linear == {(0, "CE"): 2.0, (0, "AE"): 2.0, (1, "CD"): 1.0, (2, "CD"): 2.0}
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -111,6 +110,8 @@ DAMAGES = {
     "13 values": lambda text: text.rstrip("\n") + ",more\n",
     "version='one' should be a whole number": lambda text: text.replace(",d1,1,", ",d1,one,"),
     "metrics: 'NaN' is not a finite number": lambda text: text.replace("50.0", "NaN"),
+    "metrics: linear is '50'": lambda text: text.replace("50.0", '""50""'),
+    "metrics: seed is the name of a column": lambda text: text.replace('""linear""', '""seed""'),
     "metrics: linear is None": lambda text: text.replace("50.0", "null"),
     "metrics: Extra data": lambda text: text.replace("50.0", "50.0}"),
     "cost: it lacks finished": lambda text: text.replace("finished", "ended"),
@@ -159,6 +160,14 @@ def test_a_file_that_is_no_table_of_cells_is_named_and_left(store, two_rows, dam
         with pytest.raises(ValueError, match=rf"cells\.csv cannot be read \({message}.*\); restore it from version"):
             read()
     assert two_rows.read_bytes() == damaged
+
+
+def test_a_cell_whose_data_set_cannot_be_written_is_left_out_and_the_others_are_exported(store, tmp_path, capsys):
+    kept, odd = finish(store, "CE"), finish(store, "AE")
+    path = store.run(odd).folder / "recipe.json"
+    path.write_text(json.dumps(odd.describe() | {"dataset": "copy \udcff"}))
+    assert export(finished_cells(store), tmp_path / "cells.csv")["key"].tolist() == [kept.key]
+    assert f"{path} cannot be read (" in capsys.readouterr().err
 
 
 def test_a_result_that_does_not_say_when_it_was_finished_is_left_out_and_named(store, capsys):

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import random
+import sys
 import types
 
 import pytest
@@ -44,7 +45,7 @@ def test_progress_has_the_mean_of_every_term_once_an_epoch_or_after_fewer_steps(
         taken = range(before + 1, line["step"] + 1)
         assert list(line) == ["step", "loss", "size", "seconds"]
         for column, name in enumerate(learner.terms):
-            mean = sum(learner.history[step][column] for step in taken) / len(taken)
+            mean = sum(float(learner.history[step][column]) for step in taken) / len(taken)
             assert line[name] == pytest.approx(mean, rel=1e-14)
 
 
@@ -104,14 +105,59 @@ def test_one_bar_serves_several_trainings(tmp_path):
         (tmp_path / name).mkdir()
     with tqdm(total=5, file=io.StringIO()) as bar:
         finish(fit(Walk(), tmp_path / "first", bar))
-        assert (bar.initial, bar.n, bar.total) == (0, 20, 20)
+        assert (bar.initial, bar.n, bar.total) == (0, 20, 21)  # the evaluation is to come
         with pytest.raises(Interrupted):
             finish(fit(Walk(fails_at=11), tmp_path / "second", bar, checkpoint_seconds=0))
-        assert (bar.initial, bar.n, bar.total) == (0, 9, 20)
+        assert (bar.initial, bar.n, bar.total) == (0, 9, 21)
         finish(fit(Walk(), tmp_path / "second", bar))
-        assert (bar.initial, bar.n, bar.total) == (9, 20, 20)
+        assert (bar.initial, bar.n, bar.total) == (9, 20, 21)
         finish(fit(Walk(total_steps=0), tmp_path / "third", bar))
-        assert (bar.initial, bar.n, bar.total) == (0, 0, 0)
+        assert (bar.initial, bar.n, bar.total) == (0, 0, 1)
+
+
+# TensorBoard
+
+
+def interrupted_with_a_board(folder):
+    """A training that is interrupted at step 17 and goes on, drawn in `folder / "board"`."""
+    options = {"tensorboard": folder / "board", "probe_steps": 10, "checkpoint_seconds": 0}
+    with pytest.raises(Interrupted):
+        train(learner := Walk(fails_at=17), folder, **probing(learner, **options))
+    train(learner := Walk(), folder, **probing(learner, **options))
+
+
+def test_tensorboard_is_given_what_is_reported(tmp_path, monkeypatch):
+    given, begun = {}, []
+
+    class Writer:
+        """Stands for torch's, whose package need not be installed."""
+
+        def __init__(self, folder, purge_step):
+            begun.append((folder, purge_step))
+
+        def add_scalar(self, name, value, step):
+            given[name, step] = value
+
+        def close(self):
+            pass
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", types.SimpleNamespace(SummaryWriter=Writer))
+    interrupted_with_a_board(tmp_path)
+    assert begun == [(str(tmp_path / "board"), 1), (str(tmp_path / "board"), 16)]
+    expected = {(f"loss/{name}", line["step"]): line[name] for line in progress(tmp_path) for name in ("loss", "size")}
+    assert {place: value for place, value in given.items() if place[0].startswith("loss/")} == expected
+    assert given["measured/taken", 10] == 10 and given["measured/taken", 20] == 20
+
+
+def test_tensorboard_reads_each_report_once_also_of_a_training_that_was_interrupted(tmp_path):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    interrupted_with_a_board(tmp_path)
+    read = EventAccumulator(str(tmp_path / "board")).Reload()
+    drawn = [(event.step, pytest.approx(event.value)) for event in read.Scalars("loss/size")]
+    assert drawn == [(line["step"], line["size"]) for line in progress(tmp_path)]
+    assert [(event.step, event.value) for event in read.Scalars("measured/taken")] == [(10, 10), (20, 20)]
 
 
 # probes along training

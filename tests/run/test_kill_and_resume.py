@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import re
 import signal
 import time
@@ -26,14 +25,14 @@ from pathlib import Path
 
 import torch
 
-import repro.table
+import repro.run.training
 from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.fit import fit
 from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 EPOCHS = int(os.environ["EPOCHS"])
 SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
@@ -74,11 +73,11 @@ def train_and_remember(run, progress):
         os.kill(os.getpid(), signal.SIGKILL)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
-    return repro.table.train(run, progress, study=STUDY, device=torch.device("cpu"))
+    return repro.run.training.train(run, progress, study=STUDY, device=torch.device("cpu"))
 
 
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: small_set())
-repro.table.fit = functools.partial(fit, checkpoint_seconds=0)
+repro.run.training.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_weights = load_and_remember
 
 
@@ -225,33 +224,6 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
         assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
         assert table[str(seed)] == cell["result"]["linear"]
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_killed_again_and_again(tmp_path, nursery, undisturbed, seed):
-    draw = random.Random(seed)
-    lines = sorted([EPOCHS, *draw.sample(range(1, 2 * EPOCHS - 10), 3)])  # at EPOCHS the first cell is nearly complete
-    moments = [(count, round(draw.uniform(0, 0.05), 3)) for count in lines]
-    message = f"killed after these lines of progress and seconds: {moments}"
-    resumed = []
-    for count, seconds in moments:
-        to_resume = half_done(tmp_path)
-        pid = nursery.start(tmp_path, "01")
-        resumed += [pid] * to_resume
-        until(lambda count=count: progress_lines(tmp_path) >= count)
-        until(lambda resumed=resumed: resumed == [] or events(tmp_path, "resumes") == resumed)
-        time.sleep(seconds)
-        nursery.kill(pid)
-        message += f"; then there were {progress_lines(tmp_path)} lines"
-    to_resume = half_done(tmp_path)
-    last = nursery.start(tmp_path, "01")
-    resumed += [last] * to_resume
-    said, table = nursery.end(tmp_path, last)
-
-    assert table == undisturbed[1], message
-    assert_same(outcome(tmp_path), undisturbed[0], message)
-    assert events(tmp_path, "resumes") == resumed and len(resumed) >= 2, message
-    assert said == [] and "damaged" not in "".join(path.read_text() for path in tmp_path.glob("*.err")), message
 
 
 def test_lanes_that_are_killed_together_are_all_taken_up_again(tmp_path, nursery, undisturbed):

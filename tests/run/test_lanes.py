@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import re
+import sys
 
 import pytest
 import torch
@@ -11,13 +12,13 @@ from made_up_skeletons import CPU, made_up, tiny
 from made_up_training import CELLS, value
 from states import assert_equal_states
 
-from repro import table
 from repro.run import fit as fitting
+from repro.run import training
 from repro.run.engine import Here, run_cells, train_in_worker
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 LENGTHS = {("CE", 0): 2, ("AE", 0): 4, ("CE", 1): 1, ("CD", 0): 3, ("AE", 1): 2}  # turns that a cell takes
 
@@ -68,14 +69,16 @@ def test_lanes_take_turns_and_one_that_is_free_takes_the_next_cell(store, lanes,
     assert finished(store) == [value(cell) for cell in CELLS]
 
 
-def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(store, capsys):
+def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(store, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
     def say(cell):
         return f"linear {store.run(cell).result['linear']}"
 
     run_cells(CELLS, Turns(), store, pool=Here(3), say=say)
     errors = capsys.readouterr().err
     assert set(re.findall(r"[\r\n]([^\r\n]*): +\d+%\|", errors)) == {"cells, 3 lanes"}
-    assert "| 1.75/5 [" in errors and "| 5.0/5 [" in errors
+    assert "| 1.53/5 [" in errors and "| 5.0/5 [" in errors
     told = re.findall(r"(\w+, seed \d: linear [\d.]+)", errors)
     assert told == [f"{CELLS[place]}: linear {value(CELLS[place])}" for place in (2, 0, 1, 3, 4)]
 
@@ -156,9 +159,9 @@ TRAINED = [STUDY.cell(recipe, seed, "quick") for seed, recipe in enumerate(RECIP
 @pytest.fixture
 def train(monkeypatch):
     """Trains a cell of a small study, with a report every other step and a checkpoint at each."""
-    monkeypatch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
     monkeypatch.setattr(Learner, "report_steps", 2)
-    return functools.partial(table.train, study=STUDY, device=CPU)
+    return functools.partial(training.train, study=STUDY, device=CPU)
 
 
 def outcome(root):

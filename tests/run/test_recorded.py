@@ -1,6 +1,8 @@
-"""Steps as CUDA records them, watched on a CPU: they repeat themselves, and compute what plain ones do."""
+"""What is recorded on CUDA, as far as a CPU tells: what cannot be, buckets of frames, and what is handed to a step.
 
-import copy
+The steps of all learners are watched in `test_contract.py`.
+"""
+
 import gc
 import sys
 import warnings
@@ -8,17 +10,13 @@ import weakref
 
 import pytest
 import torch
-from image_learners import learner as image_learner
-from made_up_images import use_tiny_trunk
-from made_up_pairs import CPU, made_up, tiny
-from made_up_pairs import learner as pair_learner
+from made_up_pairs import CPU
 from made_up_skeletons import learner as skeleton_learner
 from made_up_skeletons import made_up as made_up_skeletons
 from stand_in import StandIn, as_recorded
 from tqdm.auto import tqdm
 from walks import Walk
 
-from repro.audiovisual.finetune import FineTuner
 from repro.contrast.arguments import raised
 from repro.run.fit import finish, fit
 from repro.run.recorded import Buffers, Recorded
@@ -29,93 +27,14 @@ ALL = "AE+CE+AD+CD"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Trunks of two convolutions, and buckets of five frames: 5, 10 and 12, the longest.
-
-    Objectives look at lengths that lie on a CPU, and there alone.
-    """
-    use_tiny_trunk(monkeypatch)
+    """Buckets of five frames: 5, 10 and 12, the longest. Objectives look at lengths on a CPU alone."""
     unread = "repro.contrast.objectives._checked_sequences"
     monkeypatch.setattr(unread, lambda lengths, **sequences: raised(*sequences.values()))
     monkeypatch.setattr("repro.skeleton.pretrain.BUCKET", 5)
 
 
-def tuner(modality):
-    trunk = pair_learner("scratch").towers.trunks[modality]
-    data = made_up(pretrain=4, train=13, test=7)  # batches of four and of five
-    recipe = tiny(finetune_batch=5, finetune_epochs=6)
-    return FineTuner(recipe, trunk, data, modality, 2, CPU, target=f"synthetic_{modality}", split=1)
-
-
 def skeletons(objectives=ALL, **changes):
     return skeleton_learner(objectives, batch=2, epochs=2, **changes)
-
-
-def named(part):
-    return getattr(part, "__name__", str(part))
-
-
-CASES = [
-    *((skeletons, (objectives,), {}) for objectives in ("AD", "CD", ALL)),
-    (skeletons, (ALL,), {"layers": 2, "head": "mlp", "ema_head_twice": True, "ad_input": "augmented"}),
-    (skeletons, ("AE+CE",), {"select": "best_on_test", "select_every": 1}),
-    *((image_learner, (method,), {"epochs": 6})
-      for method in ("moco", "ressl", "sce", "vanilla", "supervised")),
-    (image_learner, ("jcl",), {"epochs": 6, "warmup": 1}),
-    (image_learner, ("moco",), {"epochs": 6, "groups": 2}),
-    (image_learner, ("sce",), {"epochs": 6, "precision": "bfloat16", "channels_last": True}),
-    *((pair_learner, (method,), {"epochs": 6}) for method in ("supervised", "smoco", "xmoco")),
-    *((pair_learner, ("cmacc",), {"epochs": 6, "sampler": sampler})
-      for sampler in ("gradient", "feature", "ohem", "random")),
-    (pair_learner, ("cmacc",), {"epochs": 6, "groups": 2, "normalised": True, "posterior_temperature": 0.1}),
-    (pair_learner, ("cmacc", "multidigits"), {"epochs": 6}),
-    (pair_learner, ("smoco", "multidigits"), {"epochs": 6, "groups": 2}),
-    *((tuner, (modality,), {}) for modality in ("video", "audio")),
-]
-
-
-# ---------------------------------------------------------------------------------------------- learners
-
-
-@pytest.mark.parametrize(("make", "arguments", "changes"), CASES, ids=named)
-def test_a_step_repeats_the_orders_of_the_first_of_its_bucket_and_computes_what_a_plain_one_does(
-    make, arguments, changes, monkeypatch
-):
-    """Also after it is taken up again in the middle of an epoch. What it finds there lies where it lay."""
-    plain, fixed = make(*arguments, **changes), as_recorded(make(*arguments, **changes))
-    expected = [plain.step() for _ in range(plain.total_steps)]
-    assert plain.total_steps >= 2 * plain.steps_per_epoch
-    monkeypatch.setattr("repro.run.learner.Recorded", StandIn)
-    for step, values in enumerate(expected):
-        if step == len(expected) // 2 - 1:
-            assert fixed.recorded.repeated and not fixed.recorded.reason
-            fixed.load_state_dict(copy.deepcopy(fixed.state_dict()))
-        torch.testing.assert_close(fixed.step(), values, rtol=1e-5, atol=1e-6)
-    assert sum(fixed.recorded.repeated.values()) >= 3
-
-
-# At a rate that float32 rounds, k-means, which is a matter of ties, would end otherwise after some steps.
-RELEASED = {"sampler": "released", "learning_rate": 2**-7, "warmup": 0}
-UNRECORDABLE = [
-    (pair_learner, ("cmacc",), {"renewed": True, "groups": 2}, "made of views that the host draws"),
-    (pair_learner, ("cmacc",), RELEASED, "repeats k-means until the host sees"),
-    (skeletons, (ALL,), {"bidirectional": True, "units": 8}, "packs the sequences"),
-]
-
-
-@pytest.mark.parametrize(("make", "arguments", "changes", "reason"), UNRECORDABLE, ids=named)
-def test_what_cannot_be_recorded_says_why_and_computes_the_same_as_it_is(make, arguments, changes, reason):
-    plain, fixed = make(*arguments, **changes), as_recorded(make(*arguments, **changes))
-    assert reason in fixed.unrecordable()
-    for _ in range(fixed.steps_per_epoch + 2):
-        torch.testing.assert_close(fixed.step(), plain.step(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("make", [skeletons, image_learner, pair_learner])
-def test_a_cell_that_processes_share_is_not_recorded(make, monkeypatch):
-    fast = make()
-    assert fast.unrecordable() == ""
-    monkeypatch.setattr("repro.run.learner.grouped", lambda: True)
-    assert fast.unrecordable() == "processes that share a cell wait for one another"
 
 
 class Faulty(Walk):

@@ -103,8 +103,12 @@ def finished(store):
     (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ("[" * 100_000, "it is nested too deeply"),
     *((f'{{"cost": {{}}, "linear": {value}}}', "linear is ") for value in ("null", "true", "[50.0]")),
     ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"),
+    ('{"cost": {}, "linear": "50"}', "linear is '50'"), ('{"cost": {}, "select": 3}', "select is 3"),
+    ('{"cost": {}, "evaluation": 1.5}', "evaluation is 1.5"),
+    *((f'{{"cost": {{}}, "{name}": 3}}', f"{name} is the name of a column") for name in ("seed", "finished", "value")),
+    (f'{{"cost": {{}}, "linear": 3{" " * 2**20}}}', "has 1,048,601 bytes, at most 1,048,576 are read"),
 ], ids=lambda value: str(value)[:20])
-def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finished, content, message, capsys):
+def test_a_result_with_other_than_measures_is_named(store, finished, content, message, capsys):
     assert store.finished()[0]["result"] == RESULT | {"evaluation": 1}
     path = finished.folder / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -115,10 +119,29 @@ def test_a_result_with_other_than_finite_numbers_and_texts_is_named(store, finis
     assert line.startswith(f"{path.parent} is left out: {path} cannot be read (")
 
 
+@pytest.mark.parametrize("name", ["result.json", "recipe.json"])
+def test_what_is_no_regular_file_is_not_opened(store, finished, name):
+    (finished.folder / name).unlink()
+    os.mkfifo(finished.folder / name)  # to open it would wait for ever
+    assert store.finished() == []
+    with pytest.raises(ValueError, match=rf"{name} cannot be read \(is no regular file"):
+        finished.read() if name == "result.json" else read_description(finished.folder / name)
+
+
+@pytest.mark.parametrize("measures", [{"linear": "fifty"}, {"seed": 3}, {"linear": None}], ids=str)
+def test_a_result_that_nobody_could_read_is_not_written(store, measures):
+    run = store.run(CELL)
+    with pytest.raises(ValueError, match=f"{next(iter(measures))} is "):
+        run.finish(RESULT | measures)
+    assert not run.folder.exists()
+
+
 @pytest.mark.parametrize(("change", "message"), [
     ({"recipe": None}, "recipe is None"), ({"seed": "0"}, "seed is '0'"), ({"seed": True}, "seed is True"),
     ({"version": 1.0}, "version is 1.0"), ({"changes": "epochs"}, "changes is 'epochs'"), ({"study": ...}, "it lacks"),
-    ({"digest": ...}, "it lacks digest"), ({"key": "3e38"}, "key='3e38' is not its folder's, "), (None, "No such file"),
+    ({"digest": ...}, "it lacks digest"), ({"seed": -1}, "seed=-1"), ({"version": 0}, "version=0 should be"),
+    ({"dataset": "ucla\udcff"}, "surrogates not allowed"), ({"changes": {"\ud800": 1}}, "surrogates not allowed"),
+    ({"key": "3e38"}, "key='3e38' is not its folder's, "), (None, "No such file"),
 ])
 def test_a_description_with_other_parts_is_named(store, finished, change, message):
     path = finished.folder / "recipe.json"

@@ -9,13 +9,13 @@ from made_up_skeletons import CPU, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
 
-from repro import table
-from repro.run import device
+from repro.run import device, training
 from repro.run.fit import finish, fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.study import ALONG, SKELETONS
+from repro.skeleton.recipe import SKELETONS
+from repro.skeleton.study import ALONG
 
 DATA = made_up()
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
@@ -29,14 +29,14 @@ class Killed(Exception):
 @pytest.fixture
 def train(tmp_path, monkeypatch):
     """Trains a recipe in a folder of that name on made-up sequences; returns the run and its result."""
-    monkeypatch.setattr(table, "fit", functools.partial(fit, checkpoint_seconds=0))
+    monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
     monkeypatch.setattr(Learner, "report_steps", 2)
 
     def trained(recipe, folder):
         run = Store(tmp_path / folder).run(STUDY.cell(recipe, 0, "quick"))
         run.folder.mkdir(parents=True, exist_ok=True)
         with tqdm(disable=True) as bar:
-            return run, finish(table.train(run, bar, study=STUDY, device=CPU))
+            return run, finish(training.train(run, bar, study=STUDY, device=CPU))
 
     return trained
 

@@ -13,7 +13,7 @@ from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
 from repro.run import device
-from repro.skeleton import data, pipelines
+from repro.skeleton import data, pipelines, readers
 from repro.skeleton.data import Sequences
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
@@ -31,7 +31,7 @@ def body(length, seed=0):
 
 def recording(name, frames):
     """(file name, JSON) in the official format."""
-    label = list(data.UCLA_ACTIONS).index(int(name[1:3])) + 1
+    label = readers.UCLA_ACTIONS.index(int(name[1:3])) + 1
     return f"{name}.json", json.dumps({"file_name": name, "skeletons": frames.tolist(), "label": label}).encode()
 
 
@@ -39,6 +39,7 @@ SMALL = dict(recording(name, body(length, length)) for name, length in (
     ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),
     ("a08_s02_e00_v02", 99), ("a04_s10_e00_v03", 100), ("a11_s03_e01_v03", 6), ("a09_s03_e01_v03", 149),
 ))
+OFFICIAL = yaml.safe_load((manifest.shipped("data_manifests") / "ucla.yaml").read_text())
 COUNTS = {"expect": {"train": 5, "test": 3}, "kept": {"train": 3, "test": 2}}
 
 
@@ -58,12 +59,10 @@ def distribution(tmp_path, monkeypatch):
             with zipfile.ZipFile(root / "nw_ucla" / "all_sqe.zip", "w", zipfile.ZIP_DEFLATED) as archive:
                 for name, contents in files.items():
                     archive.writestr(f"all_sqe/{name}", contents)
-        values = {
-            "name": "ucla", "title": "t", "access": "form", "source": "https://example.org", "licence": "l",
-            "files": [{"name": "nw_ucla/all_sqe.zip", "bytes": sum(map(len, files.values())), "members": len(files),
-                       "digest": manifest.content_digest(sorted(files.items()))}],
-            "splits": {"xview": {"train": {"views": [1, 2]}, "test": {"views": [3]}} | COUNTS | counts},
-        }
+        archive = {"name": "nw_ucla/all_sqe.zip", "bytes": sum(map(len, files.values())), "members": len(files),
+                   "digest": manifest.content_digest(sorted(files.items()))}
+        split = {"train": {"views": [1, 2]}, "test": {"views": [3]}} | COUNTS | counts
+        values = OFFICIAL | {"source": "https://example.org", "files": [archive], "splits": {"xview": split}}
         (tmp_path / "data_manifests" / "ucla.yaml").write_text(yaml.safe_dump(values))
         return root
 
@@ -102,7 +101,7 @@ def test_folder_and_archive_give_the_same_set(distribution):
     ("ucla", {"subset": True}, ValueError, "subset=True is not one of: False"),
     ("ucla", {"pipeline": "rw"}, ValueError, "pipeline='rw' is not one of: default, interpolate, unscaled, raw"),
     ("ucla", {"protocol": "xsub"}, ValueError, "protocol='xsub' is not one of: xview"),
-    ("ukla", {}, ValueError, "dataset='ukla' is not one of: synthetic, ucla, ntu; did you mean 'ucla'"),
+    ("ukla", {}, ValueError, "dataset='ukla' is not one of: synthetic, .*; did you mean 'ucla'"),
 ])
 def test_unknown_options_and_names_are_refused(name, options, error, message):
     with pytest.raises(error, match=message):
@@ -131,6 +130,27 @@ def test_files_that_are_missing_damaged_or_not_the_official_ones_are_refused(dis
 def test_other_counts_than_declared_are_refused(distribution, counts, message):
     with pytest.raises(ValueError, match=message):
         data.load("ucla", distribution(**counts))
+
+
+SOUND = np.ones((4, 3, 3))
+
+
+@pytest.mark.parametrize(("recordings", "reader", "message"), [
+    ([], "made_up", "the reader 'made_up' found no recording among 2 files of ucla"),
+    ([SOUND[:, :2]], "made_up", r"ucla: recording 0: its shape is \(4, 2, 3\); give \(frames, 3, 3\)"),
+    ([SOUND, SOUND[:0]], "made_up", r"ucla: recording 1: its shape is \(0, 3, 3\)"),
+    ([SOUND, SOUND * np.inf], "made_up", "ucla: recording 1: a coordinate is not finite"),
+    ([SOUND], "made-up", r"data_manifests/ucla\.yaml: reader='made-up' is not one of: .*; did you mean 'made_up'"),
+])
+def test_what_a_reader_may_not_give_is_named(recordings, reader, message, monkeypatch):
+    def made_up(members, declared):
+        yield from (readers.Recording(frames, 0) for frames in recordings)
+
+    monkeypatch.setitem(readers.READERS, "made_up", made_up)
+    declared = manifest.load_manifest("ucla")
+    body = dataclasses.replace(declared.skeletons, joints=3, bones=(), axes=(0, 1, 2, 0), reader=reader)
+    with pytest.raises(ValueError, match=message):
+        readers.read([("a", b""), ("b", b"")], dataclasses.replace(declared, skeletons=body))
 
 
 def test_sets_that_contradict_themselves_are_refused():

@@ -7,6 +7,9 @@ import torch
 from torch import nn
 
 from repro.skeleton.model import BidirectionalEncoder, Decoder, Encoder, SkeletonModel
+from repro.skeleton.recipe import SkeletonRecipe
+
+SMALL = SkeletonRecipe(units=8, projection=5, head="mlp")
 
 LENGTHS = torch.tensor([9, 1, 4, 12, 2])
 
@@ -24,7 +27,7 @@ def parameters(module):
 ])
 def test_parameter_counts(features, units, layers, encoder, head, decoder):
     with torch.device("meta"):
-        model = SkeletonModel(features, units, layers, 128, "linear")
+        model = SkeletonModel(SkeletonRecipe(units=units, layers=layers), features, ())
     assert [parameters(part) for part in (model.encoder, model.head, model.decoder)] == [encoder, head, decoder]
     assert parameters(model) == encoder + head + decoder
 
@@ -87,7 +90,7 @@ def test_decoder_is_a_recursion_with_constant_input(layers, size):
 @pytest.mark.parametrize("head", ["linear", "mlp"])
 def test_embeddings_have_unit_length_and_the_heads_direction(head):
     torch.manual_seed(6)
-    model = SkeletonModel(6, 8, 1, 5, head)
+    model = SkeletonModel(SMALL.replace(head=head), 6, ())
     assert [type(part) for part in model.head.modules()] == {
         "linear": [nn.Linear], "mlp": [nn.Sequential, nn.Linear, nn.ReLU, nn.Linear]}[head]
     readouts = 100 * torch.randn(20, 8)
@@ -99,7 +102,7 @@ def test_embeddings_have_unit_length_and_the_heads_direction(head):
 @pytest.mark.parametrize("kind", ["readout", "embedding"])
 def test_what_is_decoded_is_the_readout_or_its_embedding(kind):
     torch.manual_seed(7)
-    model = SkeletonModel(6, 8, 1, 5, "mlp", decoder_input=kind)
+    model = SkeletonModel(SMALL.replace(decoder_input=kind), 6, ())
     readouts = 3 * torch.randn(4, 8)
     expected = {"readout": readouts, "embedding": model.embed(readouts)}[kind]
     assert torch.equal(model.decode(readouts, 9), model.decoder(expected, 9))

@@ -29,7 +29,7 @@ from ntu_files import (
 from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
-from repro.skeleton import data, ntu
+from repro.skeleton import DATASETS, data, ntu
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 from repro.table import find
@@ -39,7 +39,8 @@ def test_bones_run_from_the_middle_of_the_hip_to_head_hands_and_feet():
     """Joints by the numbers of Kinect v2: 20 between the shoulders, 21 to 24 tips of hands and thumbs."""
     limbs = [(0, 1, 20, 2, 3), (0, 12, 13, 14, 15), (0, 16, 17, 18, 19)]
     limbs += [(20, 4, 5, 6, 7, 21), (7, 22), (20, 8, 9, 10, 11, 23), (11, 24)]
-    assert sorted(ntu.BONES) == sorted(bone for limb in limbs for bone in itertools.pairwise(limb))
+    body = DATASETS["ntu"].skeletons
+    assert sorted(body.bones) == sorted(bone for limb in limbs for bone in itertools.pairwise(limb))
 
 
 # ---------------------------------------------------------------------------------------------- text

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from made_up_skeletons import CPU, FEATURES, TINY, learner, made_up, tiny
+from made_up_skeletons import CPU, learner, made_up, tiny
 from scipy import stats
 from sklearn.neighbors import KNeighborsClassifier
 from slow_skeletons import SlowStep, slow_decoding, slow_embedding, slow_readout, slow_view
@@ -14,13 +14,10 @@ from states import assert_equal_states
 from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
-from repro.contrast.dictionary import sequence_noise, unit_noise
-from repro.run.fit import NonFiniteLoss, finish, fit
-from repro.run.recorded import Buffers
-from repro.skeleton.data import Sequences
-from repro.skeleton.model import SkeletonModel
+from repro.run.fit import finish, fit
 from repro.skeleton.pretrain import Pretrainer, augment
-from repro.skeleton.recipe import SUBSETS, TERMS, VARIANTS
+from repro.skeleton.recipe import SUBSETS, VARIANTS, SkeletonRecipe
+from repro.skeleton.terms import PRINTED, TERMS, Term
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALL = "AE+CE+AD+CD"
@@ -134,24 +131,6 @@ def test_a_step_is_adam_after_clipping_the_norm_over_all_parameters():
         torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("changes", [{}, {"bidirectional": True, "units": 8}], ids=str)
-def test_a_step_reads_no_value(changes, meta, monkeypatch):
-    fast = learner(ALL, **changes)
-    monkeypatch.setattr(fast, "device", meta)
-    monkeypatch.setattr(fast, "given", Buffers(meta, stay=False))
-    monkeypatch.setattr(fast, "fixed", True)
-    monkeypatch.setattr(fast, "sequences", Sequences(fast.data.frames, fast.data.lengths, meta))
-    monkeypatch.setattr(torch, "rand", lambda *shape, generator, device: torch.empty(shape, device=device))
-    for module in (fast.model, fast.dictionary, fast.sequence_dictionary, fast.keys):
-        module.to(meta)
-    fast.optimiser = torch.optim.Adam(fast.model.parameters())
-    for _ in range(fast.steps_per_epoch + 1):
-        assert fast.step().device == meta
-    monkeypatch.setattr(fast, "_view", lambda clean, lengths: clean * clean.max().item())
-    with pytest.raises(RuntimeError, match="meta"):
-        fast.step()
-
-
 @pytest.mark.parametrize(("objectives", "layers", "packed"), [("AE+CE", 1, True), (ALL, 2, True), (ALL, 1, False)])
 def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, monkeypatch):
     exact, rounded = (learner(objectives, layers=layers, precision=name) for name in ("float32", "bfloat16"))
@@ -170,11 +149,11 @@ def test_bfloat16_is_finite_and_close_to_float32(objectives, layers, packed, mon
 
 
 CONCERNED = {"sum_of_squares": {"AD"}, "denoising": {"AD"}, "frozen_noise": {"CD"}, "uncropped": {"CD"},
-             "mlp_head": {"AE", "CE"}, "bidirectional": set(TERMS), "ema_head_twice": {"CE"},
+             "mlp_head": {"AE", "CE"}, "bidirectional": {*PRINTED}, "ema_head_twice": {"CE"},
              "own_key_head": {"CE"}}
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("term", PRINTED)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_changes_the_terms_that_it_concerns(variant, term):
     data = made_up(frames=60, shortest=55)
@@ -240,6 +219,31 @@ def test_dictionaries_hold_the_keys_of_the_step_and_move_only_where_used(objecti
         assert int(dictionary.pointer) == (8 if fast.recipe.has(name) else 0)
 
 
+def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
+    """Of every input; its keys come from the momentum encoder and go to no dictionary."""
+    inputs, seen = ("augmented", "clean", "key"), []
+
+    def loss(batch, recipe):
+        seen.append(batch)
+        return sum((batch.readout[name].sum() + 2 * batch.projected[name].sum() for name in inputs), start=0.0)
+
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: {"readout": inputs, "projected": inputs}, loss))
+    fast = learner("XX", flip=0.0, shear=0.0, momentum=0.5)
+    assert [fast.recipe.uses(name) for name in ("momentum", "projection", "flip", "dictionary")] == [1, 1, 1, 0]
+    assert SkeletonRecipe.parse("objectives", "XX+CE,CD+XX") == ["CE+XX", "CD+XX"]
+    fast.step()  # from here on twin and model differ
+    models, dictionary = copy.deepcopy([fast.model, fast.keys.twin]), fast.dictionary.entries.clone()
+    fast.step()
+    batch = seen[-1]
+    for name, model in zip(inputs, (models[0], *models), strict=True):
+        for row, (sequence, length) in enumerate(zip(batch.clean, batch.lengths, strict=True)):
+            readout = slow_readout(model, sequence[:length])
+            torch.testing.assert_close(batch.readout[name][row], readout)
+            torch.testing.assert_close(batch.projected[name][row], model.head(readout))
+    assert batch.readout["clean"].requires_grad and not batch.projected["key"].requires_grad
+    assert batch.embedded == batch.decoded == {} and torch.equal(fast.dictionary.entries, dictionary)
+
+
 # ---------------------------------------------------------------------------------------------- order, seeds, states
 
 
@@ -253,44 +257,6 @@ def test_training_never_sees_the_test_split():
 def test_a_batch_larger_than_the_training_split_is_refused():
     with pytest.raises(ValueError, match="batch=19 exceeds the 18 training sequences of made-up"):
         learner("CE", batch=19)
-
-
-@pytest.mark.parametrize("taken", [0, 1, 3, 4, 6])  # an epoch has four steps
-@pytest.mark.parametrize("objectives", ["AD", ALL])
-def test_a_state_continues_to_the_last_bit(objectives, taken, tmp_path):
-    undisturbed = learner(objectives)
-    for _ in range(taken):
-        undisturbed.step()
-    torch.save(undisturbed.state_dict(), tmp_path / "state.pt")
-    resumed = learner(objectives, seed=99)
-    resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    for _ in range(5):
-        assert torch.equal(undisturbed.step(), resumed.step())
-    assert_equal_states(undisturbed.state_dict(), resumed.state_dict())
-
-
-@pytest.mark.parametrize("objectives", TERMS)
-def test_a_loss_that_is_not_finite_stops_the_training_naming_term_and_step(objectives, tmp_path):
-    data = made_up(24)
-    order = torch.randperm(20, generator=learner(objectives, data=data).order_generator)
-    poisoned = int(data.train.nonzero()[order[9]])  # among the third batch of four
-    data.frames[data.lengths[:poisoned].sum(), 0] = float("nan")
-    with pytest.raises(NonFiniteLoss, match=f"{objectives} is nan at step 3"):
-        finish(fit(learner(objectives, data=data), tmp_path, tqdm(disable=True)))
-    assert not (tmp_path / "checkpoint.pt").exists()
-
-
-def test_no_two_streams_begin_with_equal_draws():
-    """Nor with those of the cell's own seed, from which they are spawned."""
-    fast = learner(ALL, seed=3)
-    starts = [fast.generator.initial_seed(), fast.order_generator.initial_seed(), 3]
-    assert len(set(starts)) == 3
-    for start in starts:
-        assert not torch.equal(fast.dictionary.entries, unit_noise(11, 5, generator=generator(start)))
-        assert not torch.equal(fast.sequence_dictionary.entries, sequence_noise(9, 8, 6, generator=generator(start)))
-        torch.manual_seed(start)
-        model = SkeletonModel(FEATURES, TINY["units"], 1, TINY["projection"], "linear")
-        assert not torch.equal(fast.model.head.weight, model.head.weight)
 
 
 # ---------------------------------------------------------------------------------------------- features

@@ -6,11 +6,9 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.audiovisual import CHARACTERS, MODALITIES
-from repro.audiovisual.data import DATASETS
-from repro.audiovisual.recipe import METHODS, QUICK, SELF_SUPERVISED, TARGETS
-from repro.audiovisual.study import CLIPS
+from repro.audiovisual.recipe import CLIPS, METHODS, QUICK, SELF_SUPERVISED, TARGETS
+from repro.audiovisual.splits import DATASETS
 from repro.data import manifest
-from repro.papers.cmacc import figures
 from repro.papers.cmacc.published import (
     FEATURES,
     printed_approach,
@@ -18,8 +16,9 @@ from repro.papers.cmacc.published import (
     printed_sampler,
     printed_transfer,
 )
-from repro.table import FROM_PRESET, Table, by_preset
+from repro.table import FROM_PRESET, Lazy, Table, by_preset
 
+FIGURES = "repro.papers.cmacc.figures"
 ON_GRIDS = "characters"  # the target of recipes of grids of characters, which linear probes read
 PROBED = {ON_GRIDS: "linear", "unseen": "linear_held_out"}  # targets of their tables, with what probes measure
 DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
@@ -137,19 +136,19 @@ TABLES = {table.name: table for table in (
             FEATURES: {"method": "cmacc", "sampler": "feature"},
             "CM-ACC": {"method": "cmacc"},
         }.items()],
-        ("approach",), usual="kinetics_sound", printed=printed_approach, plot=figures.APPROACHES,
+        ("approach",), usual="kinetics_sound", printed=printed_approach, plot=Lazy(FIGURES, "APPROACHES"),
     ),
     _table(
         "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
         "Table 3",
         [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": FROM_PRESET}],
-        ("sampler", "batch"), printed=printed_sampler, plot=figures.ohem_vs_active,
+        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "ohem_vs_active"),
     ),
     _table(
         "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
         "Fig. 3b, whose values are not printed",
         [{"method": SELF_SUPERVISED, "dictionary": dictionaries, "targets": FROM_PRESET}],
-        ("method", "dictionary"), plot=figures.BY_DICTIONARY,
+        ("method", "dictionary"), plot=Lazy(FIGURES, "BY_DICTIONARY"),
     ),
     _table(
         "mutual_information", "Characters read from grids, by their number, which is the information pairs share",
@@ -157,13 +156,13 @@ TABLES = {table.name: table for table in (
         [{"method": SELF_SUPERVISED,
           "characters": by_preset(paper=tuple(range(1, 10)), quick=tuple(range(1, 10)), smoke=(2,))}],
         ("method", "characters"), datasets=CHARACTERS, methods=METHODS,
-        plot=figures.mutual_information,
+        plot=Lazy(FIGURES, "mutual_information"),
     ),
     _table(
         "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
         [{"method": ("cmacc",), "video_trunk": FROM_PRESET, "split": (0,), "targets": FROM_PRESET}],
         ("method", "video_trunk", "split"), methods=METHODS, printed=printed_transfer,
-        measures=(*MEASURES, "printed_in"), arrange=over_splits, plot=figures.TRANSFER,
+        measures=(*MEASURES, "printed_in"), arrange=over_splits, plot=Lazy(FIGURES, "TRANSFER"),
     ),
     _table(
         "category_diversity", "How many categories the negatives selected in a step come from", "Figs. 2 and 4",
@@ -175,7 +174,7 @@ TABLES = {table.name: table for table in (
             "iterations": by_preset(paper=300, quick=300, smoke=2),
         }],
         ("sampler", "batch"), measures=("trained_on", "expected", "version"), arrange=by_modality,
-        plot=figures.DIVERSITY,
+        plot=Lazy(FIGURES, "DIVERSITY"),
         datasets=tuple(name for name in datasets("ucf101") if name not in WITHOUT_CATEGORIES),
     ),
 )}

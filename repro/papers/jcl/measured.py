@@ -52,7 +52,7 @@ def _similarity(cell: Cell, device: torch.device) -> DataFrame:
     images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
     parts = features(model, recipe, data_of(recipe), images, augmentations, seed=cell.seed, device=device)
-    for z in tqdm(parts, desc="views", unit="batch", leave=False):
+    for z in tqdm(parts, desc="views", unit="batch", leave=False, disable=None):
         rows += torch.stack(similarity_and_variance(z), dim=1).tolist()
     name = "MoCo v2" if recipe.method == "moco" else "JCL"
     known = {"model": name, "seed": cell.seed, "d": z.shape[2]}
@@ -106,7 +106,8 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 
 def _sampled(cell: Cell, device: torch.device) -> DataFrame:
-    query, keys, negatives = (tensor.cpu() for tensor in resumed(cell, device).positives())
+    batch = resumed(cell, device).positives()
+    query, keys, negatives = (tensor.cpu() for tensor in (batch.query, batch.keys, batch.negatives))
     setting = {"temperature": cell.recipe.temperature, "strength": cell.recipe.strength}
     generator = torch.Generator().manual_seed(cell.seed)
     table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)

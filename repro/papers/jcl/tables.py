@@ -5,9 +5,8 @@ from typing import Any
 from pandas import DataFrame
 
 from repro import image
-from repro.image.study import IMAGES
-from repro.papers.jcl import figures, measured
-from repro.table import Table, by_preset
+from repro.image.recipe import IMAGES
+from repro.table import Lazy, Table, by_preset
 
 BASE = {"keys": 5, "strength": 4.0, "temperature": 0.2}  # where they do not vary (supplement, Fig. M.2)
 LONG_SWEEPS = {  # the paper says what it varied and not over which values
@@ -64,8 +63,8 @@ TABLES = {
         columns=("varied", "method", *BASE, "encoder_forwards"),
         measures=MEASURES,
         arrange=with_sweeps,
-        plot=figures.POSITIVE_KEYS,
-        after=measured.sampled_keys,
+        plot=Lazy("repro.papers.jcl.figures", "POSITIVE_KEYS"),
+        after=Lazy("repro.papers.jcl.measured", "sampled_keys"),
     ),
     "similarity_variance": Table(
         name="similarity_variance",
@@ -76,6 +75,6 @@ TABLES = {
         datasets=DATASETS,
         columns=("method", "keys"),
         measures=MEASURES,
-        after=measured.similarities,
+        after=Lazy("repro.papers.jcl.measured", "similarities"),
     ),
 }

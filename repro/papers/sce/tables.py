@@ -1,11 +1,10 @@
 """SCE's tables: which recipes they compare, and the printed number of each."""
 
 from repro import image
-from repro.image.recipe import METHODS
-from repro.image.study import IMAGES
-from repro.papers.sce import figures
+from repro.image.methods import METHODS
+from repro.image.recipe import IMAGES
 from repro.papers.sce.published import PRINTED_NAMES, printed_accuracy
-from repro.table import Table, by_preset
+from repro.table import Lazy, Table, by_preset
 
 DATASETS = tuple(dict.fromkeys(("digits", *PRINTED_NAMES, *image.DATASETS)))
 MEASURES = ("linear", "knn1", "embedding_spread")
@@ -21,9 +20,9 @@ TABLES = {
         study=IMAGES,
         rows=[{"method": ("random", "supervised", "moco", "ressl", "sce", "jcl")}],
         datasets=DATASETS,
-        methods=METHODS,
+        methods=tuple(METHODS),
         measures=MEASURES,
-        plot=figures.IMAGE_METHODS,
+        plot=Lazy("repro.papers.sce.figures", "IMAGE_METHODS"),
     ),
     "temperature_grid": Table(
         name="temperature_grid",
@@ -44,6 +43,6 @@ TABLES = {
         columns=("method", "temperature", "key_temperature"),
         printed=printed_accuracy,
         measures=MEASURES,
-        plot=figures.temperature_grid,
+        plot=Lazy("repro.papers.sce.figures", "temperature_grid"),
     ),
 }

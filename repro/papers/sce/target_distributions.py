@@ -3,18 +3,12 @@
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from pandas import DataFrame
 from torch import Tensor
 
 from repro.contrast import objectives
-from repro.report.style import BLUE, COLUMN, GREY, INK, VERMILLION, legend_below, panels, styled
 
-POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
-COLOURS = {POSITIVE: VERMILLION, ALIKE: BLUE, OTHER: GREY}
-DOT = {"color": INK, "marker": "o", "markersize": 2.5, "linestyle": "none"}  # a prediction
+KINDS = POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
 
 
 def distributions(
@@ -66,35 +60,6 @@ def losses(
         "ReSSL": objectives.ressl(*features, temperature, key_temperature).item(),
         "Ceil": objectives.ceil(*features, temperature).item(),
     }
-
-
-@styled()
-def target_distributions(table: DataFrame, values: dict[str, float], weight: float) -> Figure:
-    """Targets as bars, the prediction as dots; SCE above ReSSL.
-
-    Args:
-        table: of `distributions`.
-        values: of `losses`.
-        weight: of both.
-    """
-    title = (f"SCE {values['SCE']:.2f} = {weight:.2f} x InfoNCE {values['InfoNCE']:.2f} "
-             f"+ {1 - weight:.2f} x (ReSSL {values['ReSSL']:.2f} + Ceil {values['Ceil']:.2f}) nats")
-    figure, stack = panels(3.6, 2, sharex=True)
-    figure.set_figwidth(2 * COLUMN)
-    figure.suptitle(title)
-    for axes, name in zip(stack, ("SCE", "ReSSL"), strict=True):
-        target, predicted = table[f"{name.lower()}_target"], table[f"{name.lower()}_prediction"]
-        axes.grid(axis="y")
-        axes.bar(table.index, target, width=0.8, color=table["kind"].map(COLOURS))
-        axes.plot(table.index, predicted, **DOT)
-        axes.set_title(f"{name}: the target is spread over {perplexity(target):.1f} keys (perplexity)", loc="left")
-        axes.set(ylabel="share", ylim=(0, 1.05 * max(target.max(), predicted.max())), xlim=(-0.8, len(table) - 0.2))
-    places = table.index[::8]
-    axes.set(xlabel="positive key, then the dictionary by falling similarity to it (dot product)", xticks=places,
-             xticklabels=[f"{table['similarity'][place]:.2f}" for place in places])
-    kinds = [Patch(color=COLOURS[kind], label=f"target, {kind}") for kind in COLOURS]
-    legend_below(figure, [*kinds, Line2D([], [], label="prediction of the query", **DOT)])
-    return figure
 
 
 def perplexity(shares: pd.Series) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,18 +10,17 @@ from torch import Tensor
 from repro.data import manifest
 from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import entry_name
+from repro.run.display import in_one_display
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
+from repro.run.training import train
 from repro.skeleton.data import Sequences, SkeletonSet
-from repro.skeleton.pretrain import VERSION, Pretrainer, augment
-from repro.skeleton.recipe import OBJECTIVES, SkeletonRecipe
-from repro.skeleton.study import SKELETONS, data_of, restored
-from repro.table import train
+from repro.skeleton.pretrain import Pretrainer, augment
+from repro.skeleton.recipe import METHODS, SKELETONS, VERSION, SkeletonRecipe
+from repro.skeleton.study import data_of, restored
 
 FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
 FIRST_LOOK = {"epochs": 3}  # of the quick recipe for bundled data: seconds instead of minutes
-FIRST = "first look"          # in the place of a preset
-APART = "explore"             # folder of these runs below REPRO_RUNS, where neither tables nor figures look for cells
 MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its camera saw it
 
@@ -70,60 +70,65 @@ def cells(
     Args:
         dataset, preset, seeds, protocol, pipeline, subset, device: as for the taxonomy's `repro.run_table`.
         objectives: a comma list of objectives of the taxonomy, or "auto": what is finished with these seeds and this
-            preset ("auto": any but smoke runs); else CE+AD and AD. On bundled data with the quick recipe these are
-            trained for a "first look" alone: for fewer epochs, and apart from the cells of tables.
+            preset ("auto": any but smoke runs); else CE+AD and AD, on bundled data with the quick recipe for fewer
+            epochs.
 
     Raises:
         ValueError, FileNotFoundError: as `repro.table.Table.cells`.
     """
+    choices: dict[str, Any] = {"preset": preset, "seeds": seeds, "protocol": protocol, "pipeline": pipeline,
+                               "subset": subset, "device": device}
     asked = ",".join(FIRST_OBJECTIVES) if objectives == "auto" else objectives
-    planned = TABLES["taxonomy"].cells(dataset, preset=preset, seeds=seeds, device=device, objectives=asked,
-                                       protocol=protocol, pipeline=pipeline, subset=subset)
+    planned = TABLES["taxonomy"].cells(dataset, objectives=asked, **choices)
     if objectives != "auto":
         return planned
-    planned.sort(key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
     finished = [
         SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"], cell["changes"])
-        for cell in finished_runs(data_of(planned[0].recipe), Store(manifest.runs_root()))
+        for cell in finished_runs(data_of(planned[0].recipe))
         if cell["seed"] in {cell.seed for cell in planned}
         and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)
     ]
-    if finished or planned[0].preset != "quick" or not manifest.bundled(dataset):
-        return finished or planned
-    return [dataclasses.replace(cell, preset=FIRST, recipe=cell.recipe.replace(**FIRST_LOOK), changes={})
-            for cell in planned]
+    if not finished and planned[0].preset == "quick" and manifest.bundled(dataset):
+        planned = TABLES["taxonomy"].cells(dataset, objectives=asked, **choices, **FIRST_LOOK)
+    return finished or sorted(planned, key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
 
 
-def available(planned: list[Cell], device: torch.device) -> dict[str, tuple[dict, Store]]:
-    """Trains what is missing of the planned cells, then lists all runs on their data that can be looked into.
+def available(planned: list[Cell], device: torch.device) -> dict[str, dict]:
+    """Train what is missing of the planned cells, then list all runs on their data that can be looked into.
+
+    Smoke runs are left out, which a line says, unless some are planned.
 
     Returns:
-        By key, the planned ones first: a finished cell as `Store.finished` describes it, and its store.
+        By key, the planned ones first, finished cells as `Store.finished` describes them.
 
     Raises:
         ValueError: if all have lost their weights.
     """
-    usual, apart = Store(manifest.runs_root()), Store(manifest.runs_root() / APART)
-    first_look = planned[0].preset == FIRST  # which takes as long as workers to start
-    pool = pool_of("inline" if first_look else "auto", "auto", planned, device)
-    run_cells(planned, functools.partial(train, study=SKELETONS, device=device), apart if first_look else usual,
-              pool=pool)
-    data = data_of(planned[0].recipe)
-    listed = {cell["key"]: (cell, store) for store in (apart, usual) for cell in finished_runs(data, store)}
+    first_look = planned[0].recipe.epochs == FIRST_LOOK["epochs"]  # which takes as long as workers to start
+    store, pool = Store(), pool_of("inline" if first_look else "auto", "auto", planned, device)
+    with in_one_display():
+        run_cells(planned, functools.partial(train, study=SKELETONS, device=device), store, pool=pool)
+    listed = {cell["key"]: cell for cell in finished_runs(data_of(planned[0].recipe))}
+    smoke = [key for key, cell in listed.items() if cell["preset"] == "smoke"]
+    if smoke and planned[0].preset != "smoke":
+        print(f"{len(smoke)} smoke runs are left out; preset smoke looks into them")
+        listed = {key: cell for key, cell in listed.items() if key not in smoke}
     if not listed:
         raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].label} and others in "
-                         f"{usual.root}; delete these folders, to train the runs again")
+                         f"{store.root}; delete these folders, to train the runs again")
     return {cell.key: listed[cell.key] for cell in planned if cell.key in listed} | listed
 
 
-def finished_runs(data: SkeletonSet, store: Store) -> list[dict]:
-    """The store's finished cells that were trained on these data and have their weights, as `Store.finished` says."""
+def finished_runs(data: SkeletonSet) -> list[dict]:
+    """The finished cells that were trained on these data and have their weights, as `Store.finished` describes them."""
+    store = Store()
     usable = [
         cell for cell in store.finished()
         if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *OBJECTIVES]))
+    objectives = (cell["recipe"]["objectives"] for cell in usable)
+    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *METHODS, *sorted(objectives)]))
     return sorted(usable, key=lambda cell: (cell["preset"], order.index(cell["recipe"]["objectives"]), label(cell)))
 
 
@@ -132,14 +137,14 @@ def label(cell: dict) -> str:
     return f"{entry_name(cell['recipe']['objectives'], cell['changes'])}, seed {cell['seed']}, {cell['preset']}"
 
 
-def load_run(cell: dict, store: Store, shown: SkeletonSet, device: torch.device) -> ExploredRun:
+def load_run(cell: dict, shown: SkeletonSet, device: torch.device) -> ExploredRun:
     """A finished cell with its readouts of the sequences shown.
 
     Raises:
         ValueError: if it cannot be evaluated as it was trained, saying why.
         OSError: if its data or weights cannot be read.
     """
-    learner = restored(cell, store, device)
+    learner = restored(cell, Store(), device)
     learner.restore()
     readouts, embeddings = learner.features(shown)
     return ExploredRun(label(cell), cell["result"], learner, readouts.cpu(), embeddings.cpu())

@@ -13,32 +13,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from pandas.io.formats.style import Styler
 from scipy import stats
-from statsmodels.genmod.generalized_linear_model import GLM  # `statsmodels.api` takes half a second more
-from statsmodels.regression.linear_model import OLS
-from statsmodels.regression.mixed_linear_model import MixedLM
-from statsmodels.stats.multitest import multipletests
-from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from statsmodels.regression.linear_model import OLS  # `statsmodels.api` takes half a second more
 
 from repro.data import manifest
-from repro.experiments import cells_by_table
-from repro.papers.taxonomy.tables import with_terms
-from repro.recipe import choose, parse_numbers
+from repro.recipe import choose
+from repro.report import statistics
 from repro.report.printed import printed
-from repro.run.export import everything
-from repro.skeleton.recipe import METHODS
 from repro.skeleton.terms import PRINTED
 
 TERMS = [*PRINTED]
 SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
 COLUMNS = ["UCLA", "NTU_1layer", "NTU_3layer", "NTU_1024units"]
 MEAN = "mean of columns"
-MEASURES = ("linear", "linear_standardised", "linear_unseen", "knn1")  # of a cell, in percent
 BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
 BEST = "AE+CE+AD"  # what the paper calls its best model
-MODELS = {"OLS": OLS, "GLM": GLM}
-CORRECTIONS = ("bonferroni", "holm")
 
 
 def names(table: DataFrame) -> Series:
@@ -65,11 +54,8 @@ ROW_SETS = {
 }
 
 
-def fit(
-    table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best", *, intercept: bool = True,
-    model: str = "OLS",
-) -> Any:
-    """Least squares of one column on the four terms.
+def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> Any:
+    """Least squares of one column on the four terms and a constant; t has n - 5 degrees of freedom.
 
     Args:
         table: one row per objective: AE, CE, AD, CD (0 or 1) and the outcome (percent).
@@ -77,8 +63,6 @@ def fit(
         rows: a name in `ROW_SETS`: "all" fifteen objectives, the eight "unmixed" ones that have A and C in no space
             together, "unmixed+best" (these and AE+CE+AD, the nine rows that the paper's main tables are inferred to
             have), "unmixed encoder", "unmixed decoder"; or objectives, as a comma list or a sequence.
-        intercept: whether the model has a constant.
-        model: "OLS", whose t has n - 5 degrees of freedom, or "GLM" (Gaussian), which takes the same t for a z.
 
     Returns:
         Results of statsmodels, parameters named const, AE, CE, AD, CD.
@@ -89,17 +73,15 @@ def fit(
 
     Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
-    choose("model", model, MODELS)
-    choose("intercept", intercept, (True, False))
     data = selected(table, outcome, rows)
     if data.index.has_duplicates:
         repeated = sorted(set(data.index[data.index.duplicated()]))
-        raise ValueError(f"{', '.join(repeated)} have several rows; give their means, see `glm.means`")
-    design = _design(data, intercept)
-    if not _identifiable(design):
+        raise ValueError(f"{', '.join(repeated)} have several rows; give their means")
+    design = _design(data)
+    if not len(design) > design.shape[1] == np.linalg.matrix_rank(design.to_numpy()):
         raise ValueError(f"rows={rows!r} ({', '.join(data.index)}) do not tell {', '.join(design)} apart with a row to "
                          "spare; add rows")
-    return MODELS[model](data[outcome], design).fit()
+    return OLS(data[outcome], design).fit()
 
 
 def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> DataFrame:
@@ -132,39 +114,25 @@ def objectives_of(rows: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys(objectives))
 
 
-def coefficients(results: Any, *, correction: str | None = "holm", freedom: int | None = None) -> DataFrame:
+def coefficients(results: Any, *, freedom: int | None = None) -> DataFrame:
     """The four terms of a fitted model.
 
     Args:
         results: of `fit`, or another model of statsmodels with these terms.
-        correction: how the four one-tailed p are corrected, a name in `CORRECTIONS`; None leaves them as they are.
-        freedom: degrees of freedom of t; those of the results by default (infinitely many for a GLM).
+        freedom: degrees of freedom of t; those of the results by default.
 
     Returns:
         One row per term: term, estimate and error (percentage points), low and high (its 95 % interval), t, df,
-        p_one_tailed (that the term does not raise accuracy), p_two_tailed, p_corrected unless there is no correction.
+        p_one_tailed (that the term does not raise accuracy), p_two_tailed, and p_corrected, one-tailed by Holm.
     """
-    choose("correction", correction, (None, *CORRECTIONS))
-    df = freedom or (results.df_resid if results.use_t else np.inf)
+    df = freedom or results.df_resid
     estimate, error = results.params[TERMS], results.bse[TERMS]
     t, reach = estimate / error, stats.t.ppf(0.975, df) * error
     table = DataFrame({
         "term": TERMS, "estimate": estimate, "error": error, "low": estimate - reach, "high": estimate + reach,
         "t": t, "df": df, "p_one_tailed": stats.t.sf(t, df), "p_two_tailed": 2 * stats.t.sf(abs(t), df),
     }).reset_index(drop=True)
-    if correction is not None:
-        table["p_corrected"] = multipletests(table["p_one_tailed"], method=correction)[1]
-    return table
-
-
-def shown(table: DataFrame) -> Styler:
-    """The terms, as `coefficients` gives them, for a notebook: points to two digits, t (of a GLM z) to three."""
-    statistic = "t" if np.isfinite(table["df"]).all() else "z"
-    table = table.rename(columns={"estimate": "points", "error": "standard error", "low": "95 % from",
-                                  "high": "95 % to", "t": statistic})
-    table = table.rename(columns=lambda name: name.replace("_", " ", 1).replace("_", "-"))
-    return table.style.hide(axis="index").format(precision=4).format(precision=2, subset=table.columns[1:5]).format(
-        precision=3, subset=[statistic]).format(precision=0, subset=["df"])
+    return table.assign(p_corrected=statistics.holm(table["p_one_tailed"]))
 
 
 def printed_by_objective() -> DataFrame:
@@ -179,120 +147,20 @@ def specification_curve() -> DataFrame:
     Natural rows are those of `ROW_SETS`, and the unmixed ones with each other one.
 
     Returns:
-        The columns of `coefficients`, uncorrected, after rows (as in `ROW_SETS`, or "unmixed+AE+CE"), n_rows, column.
+        The columns of `coefficients` but p_corrected, after rows (as in `ROW_SETS`, or "unmixed+AE+CE"), n_rows,
+        column.
     """
     table, unmixed = printed_by_objective(), ROW_SETS["unmixed"]
     others = [name for name in OBJECTIVES if name not in ROW_SETS["unmixed+best"]]
     row_sets = ROW_SETS | {f"unmixed+{name}": [*unmixed, name] for name in others}
-    parts = {(name, len(rows), column): coefficients(fit(table, column, rows), correction=None)
+    parts = {(name, len(rows), column): coefficients(fit(table, column, rows)).drop(columns="p_corrected")
              for name, rows in row_sets.items() for column in (*COLUMNS, MEAN)}
     return pd.concat(parts, names=["rows", "n_rows", "column"]).droplevel(-1).reset_index()
 
 
-def leave_one_out(
-    table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best", *, intercept: bool = True,
-    model: str = "OLS",
-) -> DataFrame:
-    """The terms without each of the rows in turn; arguments as for `fit`.
-
-    Returns:
-        The columns of `coefficients`, uncorrected, after left_out, the objective; rows whose absence leaves the terms
-        indistinguishable, or no degree of freedom, do not appear.
-    """
-    data, parts = selected(table, outcome, rows), [DataFrame()]
-    for name in data.index:
-        others = data.drop(name)
-        if _identifiable(_design(others, intercept)):
-            results = fit(table, outcome, [*others.index], intercept=intercept, model=model)
-            parts.append(coefficients(results, correction=None).assign(left_out=name))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _design(data: DataFrame, intercept: bool) -> DataFrame:
-    """The terms, after a column const of ones where there is an intercept."""
-    return data.assign(const=1.0)[["const", *TERMS]] if intercept else data[TERMS]
-
-
-def _identifiable(design: DataFrame) -> bool:
-    """Whether the rows tell the columns apart, and are more than these."""
-    return len(design) > design.shape[1] == np.linalg.matrix_rank(design.to_numpy())
-
-
-def analysis(
-    dataset: str = "ucla", *, preset: str = "auto", seeds: str | int = "all", results: str = "printed",
-    column: str = "auto", rows: str | Sequence[str] = "unmixed+best", intercept: bool = True, model: str = "OLS",
-    correction: str = "holm",
-) -> tuple[DataFrame, DataFrame, str]:
-    """One linear model of printed numbers or ours: its `coefficients`, those of `leave_one_out`, and it in words.
-
-    Args:
-        dataset, preset, seeds: which of our cells, as for `our_results`.
-        results: "printed", or "ours": their means over seeds.
-        column: of the printed table, or a measure of ours, one of `MEASURES`; "auto" is UCLA, or linear.
-        rows, intercept, model: as for `fit`, errors too.
-        correction: as for `coefficients`.
-    """
-    choose("results", results, ("printed", "ours"))
-    columns = (*COLUMNS, MEAN) if results == "printed" else MEASURES
-    outcome = columns[0] if choose("column", column, ("auto", *columns)) == "auto" else column
-    table, source = printed_by_objective(), "printed numbers"
-    ours = our_results(dataset, preset=preset, seeds=seeds)
-    if results == "ours":
-        if ours.empty:
-            raise ValueError(f"no cells of the taxonomy are stored for {dataset}, preset {preset}, seeds {seeds}; run "
-                             "them")
-        table = means(ours)
-        source = f"our means over seeds on {ours['dataset'].iloc[0]}, {ours['preset'].iloc[0]} recipe"
-    fitted = fit(table, outcome, rows, intercept=intercept, model=model)
-    without = leave_one_out(table, outcome, rows, intercept=intercept, model=model)
-    source += f", {outcome}, {int(fitted.nobs)} rows, {model}, {'with' if intercept else 'without'} constant"
-    return coefficients(fitted, correction=correction), without, source
-
-
-def our_results(dataset: str = "ucla", *, preset: str = "auto", seeds: str | int = "all") -> DataFrame:
-    """Our cells of the taxonomy's table in its usual setting, from figures/cells.csv and REPRO_RUNS; see `usual_cells`.
-
-    Args:
-        dataset: a name in `repro data list`; a part or copy of a data set counts as it.
-        preset: "paper", "quick", "smoke", or "auto": all but smoke runs.
-        seeds: "all", or a comma list of whole numbers.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
-    """
-    choose("dataset", manifest.plain(dataset), manifest.names())
-    choose("preset", preset, ("auto", "paper", "quick", "smoke"))
-    numbers = None if seeds == "all" else parse_numbers("seeds", seeds)
-    cells = everything()
-    cells = cells[cells["dataset"].map(manifest.plain) == manifest.plain(dataset)]
-    cells = cells[cells["preset"] == preset] if preset != "auto" else cells[cells["preset"] != "smoke"]
-    cells = cells if numbers is None else cells[cells["seed"].isin(numbers)]
-    return usual_cells(cells_by_table(cells)["taxonomy"], dataset)
-
-
-def usual_cells(cells: DataFrame, dataset: str) -> DataFrame:
-    """Those of the table's cells that depart from it in nothing, of one preset and version of the training.
-
-    These are the ones that cover most objectives; of equal ones the paper's, then the newest.
-
-    Args:
-        cells: that stand in the taxonomy's table; what is returned of them has AE, CE, AD, CD (0 or 1) too.
-        dataset: label of their data set.
-    """
-    usual = ~cells["departures"].map(bool) & ~cells["setting"].map(bool) & cells["objectives"].isin(METHODS)
-    cells = cells[usual & (cells["dataset"] == dataset)]
-    covered = cells.groupby(["preset", "version"])["objectives"].nunique()
-    if len(covered):
-        preset, version = max(covered.index, key=lambda at: (covered[at], at[0] == "paper", at[1]))
-        cells = cells[(cells["preset"] == preset) & (cells["version"] == version)].reset_index(drop=True)
-    return with_terms(cells)
-
-
-def means(table: DataFrame) -> DataFrame:
-    """The mean over seeds of every objective, for `fit`; a measure that some seed lacks has none there."""
-    measures = [name for name in MEASURES if name in table]
-    grouped = table.groupby(["objectives", *TERMS], sort=False)[measures]
-    return grouped.mean().where(grouped.count().eq(grouped.size(), axis=0)).reset_index()
+def _design(data: DataFrame) -> DataFrame:
+    """The terms, after a column const of ones."""
+    return data.assign(const=1.0)[["const", *TERMS]]
 
 
 def replicated(
@@ -306,14 +174,15 @@ def replicated(
     rows.
 
     Args:
-        table: one row per objective and seed, as of `our_results`.
-        outcome: one of its measures.
+        table: one row per objective and seed, with its terms.
+        outcome: one of its measures, in percent.
         rows: as for `fit`, errors too.
 
     Returns:
         Its `coefficients`; and what was fitted and what that rests on, in words.
     """
-    data, plain = selected(table, outcome, rows), fit(means(table), outcome, rows)
+    data = selected(table, outcome, rows)
+    plain = fit(table.groupby(TERMS, as_index=False)[outcome].mean(), outcome, rows)
     count = data.index.nunique()
     runs, repeats = f"{count} objectives, {len(data)} runs", len(data) - count
     model = _random_intercepts(data, outcome) if repeats >= count else None
@@ -330,7 +199,10 @@ def replicated(
 
 def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:
     """Results of `MixedLM`; None if it does not converge, or leaves no variance between objectives."""
-    model = MixedLM(data[outcome], _design(data, True), groups=data.index.to_numpy())
+    from statsmodels.regression.mixed_linear_model import MixedLM  # which takes time, and few fit
+    from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+    model = MixedLM(data[outcome], _design(data), groups=data.index.to_numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:
@@ -344,7 +216,7 @@ def forest(table: DataFrame) -> DataFrame:
     """The terms in our results beside those in the printed ones, for the nine rows and for all fifteen.
 
     Args:
-        table: of `our_results`, of one preset and data set.
+        table: one row per objective and seed, with its terms and `linear`, of one preset and data set.
 
     Returns:
         The columns of `coefficients`, after rows, source ("ours" or "printed"), statement (what was fitted), preset

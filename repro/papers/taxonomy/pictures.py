@@ -17,8 +17,7 @@ from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.printed import printed
 from repro.report.style import Look
-from repro.skeleton.recipe import METHODS
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import METHODS, SKELETONS
 
 TERM_LOOKS = {
     "AD": (style.VERMILLION, "D"), "CD": (style.BLUE, "o"), "CE": (style.GREEN, "s"), "AE": (style.PURPLE, "^"),

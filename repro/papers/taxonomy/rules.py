@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from repro.papers.taxonomy import glm
 from repro.recipe import entry_name
 from repro.report import statistics
-from repro.skeleton.study import SKELETONS
+from repro.skeleton.recipe import SKELETONS
 
 LOW, HIGH = "AE+CD", "AE+AD+CD"  # which may have changed places: AE+AD+CD is printed below AE+CD on NW-UCLA alone
 TOP = 82.0  # printed accuracies on NW-UCLA from here on are called the highest

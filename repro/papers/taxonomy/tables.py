@@ -5,12 +5,11 @@ from typing import Any
 
 from pandas import DataFrame
 
-from repro.papers.taxonomy import figures
 from repro.report.printed import printed
-from repro.skeleton.recipe import METHODS, OBJECTIVES
-from repro.skeleton.study import SKELETONS
-from repro.skeleton.terms import PRINTED, TERMS
-from repro.table import Table
+from repro.skeleton import DATASETS
+from repro.skeleton.recipe import METHODS, SKELETONS
+from repro.skeleton.terms import PRINTED
+from repro.table import Lazy, Table
 
 MEASURES = (
     "linear", "linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread", "decoded_scale",
@@ -24,9 +23,9 @@ PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers,
 
 
 def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each term: 1 where the objective has it, else 0."""
+    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
     terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in names) for names in terms] for term in TERMS})
+    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:
@@ -56,14 +55,14 @@ TABLES = {
         place="supplement, Table 1",
         study=SKELETONS,
         rows=[{"objectives": METHODS}],
-        datasets=("synthetic", "ucla", "ntu"),
-        methods=OBJECTIVES,
-        columns=("objectives", *TERMS),
+        datasets=tuple(DATASETS),
+        methods=None,
+        columns=("objectives", *PRINTED),
         printed=printed_accuracy,
         printed_by=("layers", "units"),
         measures=MEASURES,
         arrange=with_terms,
-        plot=figures.taxonomy,
+        plot=Lazy("repro.papers.taxonomy.figures", "taxonomy"),
     ),
     "encoder_collapse": Table(
         name="encoder_collapse",
@@ -71,10 +70,10 @@ TABLES = {
         place="supplement, Table 2",
         study=SKELETONS,
         rows=[{"layers": (1, 2, 3, 4, 5), "objectives": ("random", "AE")}],
-        datasets=("synthetic", "ucla", "ntu"),
+        datasets=tuple(DATASETS),
         columns=("layers", "objectives"),
         printed=printed_by_depth,
         measures=(*MEASURES[:-1], "linear_best"),  # AE trains no decoder; the best of the probe is what is released
-        plot=figures.ENCODER_COLLAPSE,
+        plot=Lazy("repro.papers.taxonomy.figures", "ENCODER_COLLAPSE"),
     ),
 }

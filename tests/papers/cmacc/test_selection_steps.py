@@ -1,13 +1,11 @@
-"""Selecting negatives in the plane: chances by autograd, an order that follows them, and what the figure shows."""
+"""Selecting negatives in the plane: chances by autograd, and an order that follows them."""
 
 import numpy as np
 import pytest
 import torch
-from drawn import assert_legible
 
 from repro.contrast.negatives import select
-from repro.papers.cmacc.selection_steps import LARGEST, SIZES, TITLES, order, pool, selection_steps, step
-from repro.report.style import COLUMN
+from repro.papers.cmacc.selection_steps import LARGEST, SIZES, TITLES, chances, order, pool
 
 POOL = pool()
 
@@ -33,7 +31,7 @@ def test_chances_are_squared_distances_to_the_nearest_drawn(strategy):
     points = POOL.candidates if strategy == "feature" else torch.stack([gradient(row) for row in POOL.candidates])
     drawn = order(strategy, POOL, 3)[:5]
     nearest = ((points[:, None] - points[drawn]) ** 2).sum(2).amin(1)
-    np.testing.assert_allclose(step(strategy, POOL, drawn).chances, nearest / nearest.sum(), atol=1e-9)
+    np.testing.assert_allclose(chances(strategy, POOL, drawn), nearest / nearest.sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize("strategy", TITLES)
@@ -42,23 +40,10 @@ def test_the_order_is_the_package_s_and_follows_the_chances(strategy):
     expected = select(strategy, POOL.candidates, POOL.queries, POOL.queries, n_select=LARGEST, excluded=None,
                       generator=generator)
     assert torch.equal(drawn, expected) and len(drawn.unique()) == LARGEST
-    np.testing.assert_allclose(step(strategy, POOL, drawn[:0]).chances, 1 / sum(SIZES))
+    np.testing.assert_allclose(chances(strategy, POOL, drawn[:0]), 1 / sum(SIZES))
     for count in range(LARGEST):
-        chances = step(strategy, POOL, drawn[:count]).chances
-        assert chances[drawn[count]] > 0 and not chances[drawn[:count]].any()
-        assert float(chances.sum()) == pytest.approx(1)
+        found = chances(strategy, POOL, drawn[:count])
+        assert found[drawn[count]] > 0 and not found[drawn[:count]].any()
+        assert float(found.sum()) == pytest.approx(1)
     if strategy == "random":
-        assert chances.unique().tolist() == [0, pytest.approx(1 / (sum(SIZES) - LARGEST + 1))]
-
-
-@pytest.mark.parametrize("count", [0, 1, LARGEST])
-def test_the_figure_shows_what_is_drawn(count):
-    steps = {strategy: step(strategy, POOL, order(strategy, POOL, 0)[:count]) for strategy in TITLES}
-    figure = selection_steps(POOL, steps)
-    for axes, state in zip(figure.axes, steps.values(), strict=False):
-        *_, drawn, last = (np.asarray(points.get_offsets()) for points in axes.collections)
-        np.testing.assert_allclose(drawn.reshape(-1, 2), POOL.candidates[state.chosen])
-        assert len(last) == min(count, 1)
-        categories = len(POOL.categories[state.chosen].unique())
-        assert f"{count} drawn, {categories} of 8 categories" in axes.get_title()
-    assert_legible(figure, 2 * COLUMN)
+        assert found.unique().tolist() == [0, pytest.approx(1 / (sum(SIZES) - LARGEST + 1))]

@@ -14,8 +14,7 @@ from stored_cells import refuse
 from repro import run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
-from repro.audiovisual.recipe import PRESETS, SELF_SUPERVISED, paper, smoke
-from repro.audiovisual.study import CLIPS
+from repro.audiovisual.recipe import CLIPS, PRESETS, SELF_SUPERVISED, paper, smoke
 from repro.data import manifest
 from repro.papers.cmacc.published import merged
 from repro.papers.cmacc.tables import TABLES
@@ -173,7 +172,7 @@ def test_a_key_depends_on_the_targets_data(any_data, monkeypatch):
 @pytest.fixture
 def untrained(any_data, runs, monkeypatch):
     """Fails if anything is trained or written."""
-    monkeypatch.setattr("repro.table.train", refuse)
+    monkeypatch.setattr("repro.run.training.train", refuse)
     yield
     assert not runs.exists()
 

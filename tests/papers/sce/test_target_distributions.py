@@ -4,12 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from drawn import assert_legible
-from matplotlib.colors import to_rgba
 from torch.nn.functional import normalize
 
-from repro.papers.sce.target_distributions import COLOURS, distributions, losses, perplexity, target_distributions
-from repro.report.style import COLUMN
+from repro.papers.sce.target_distributions import distributions, losses, perplexity
 
 SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
 
@@ -64,15 +61,3 @@ def test_distributions_are_those_of_the_definitions_and_losses_their_cross_entro
 ])
 def test_perplexity(shares, expected):
     assert perplexity(pd.Series(shares)) == pytest.approx(expected)
-
-
-def test_the_figure_shows_the_table():
-    given = features(keys=40)
-    table = distributions(*given, torch.arange(40) < 4, **SETTINGS)
-    figure = target_distributions(table, losses(*given, **SETTINGS), SETTINGS["weight"])
-    for axes, name in zip(figure.axes, ("sce", "ressl"), strict=True):
-        np.testing.assert_allclose([bar.get_height() for bar in axes.patches], table[f"{name}_target"])
-        np.testing.assert_allclose(axes.lines[0].get_ydata(), table[f"{name}_prediction"])
-        assert [bar.get_facecolor() for bar in axes.patches] == [to_rgba(COLOURS[kind]) for kind in table["kind"]]
-    figure.draw_without_rendering()
-    assert_legible(figure, 2 * COLUMN)

@@ -9,7 +9,6 @@ from smoke_runs import smoke_runs
 
 from repro.papers.taxonomy import explored_runs
 from repro.papers.taxonomy.explored_runs import (
-    APART,
     augmented,
     available,
     cells,
@@ -21,7 +20,7 @@ from repro.papers.taxonomy.explored_runs import (
     sequence_of,
 )
 from repro.papers.taxonomy.tables import TABLES
-from repro.run.store import Store, write_json
+from repro.run.store import write_json
 from repro.skeleton.pretrain import augment
 from repro.skeleton.recipe import paper
 from repro.skeleton.study import data_of
@@ -57,10 +56,10 @@ def data():
     return data_of(TABLES["taxonomy"].cells(preset="smoke", objectives="random")[0].recipe)
 
 
-def test_without_finished_runs_a_first_look_is_planned_apart_from_tables(nothing):
+def test_without_finished_runs_a_first_look_is_planned_that_no_table_asks_for(nothing):
     for cell, name in zip(cells(), ("CE+AD", "AD"), strict=True):
         usual, = TABLES["taxonomy"].cells(objectives=name)
-        assert (cell.recipe.objectives, cell.preset, cell.changes) == (name, "first look", {})
+        assert (cell.recipe.objectives, cell.preset, cell.changes) == (name, "quick", {"epochs": 3})
         changed = {field for field, value in cell.recipe.to_dict().items() if usual.recipe.to_dict()[field] != value}
         assert changed == {"epochs"} and cell.key != usual.key
     assert len(cells(seeds="3,4")) == 4
@@ -92,40 +91,41 @@ def test_what_is_finished_is_looked_into_before_anything_is_trained(runs, monkey
     assert listed(preset="smoke", seeds="0,1") == [
         ("CE+AD", 0, "smoke"), ("CE+AD", 1, "smoke"), ("CE, select=best_on_test", 0, "smoke")]
     assert listed(preset="smoke", seeds="2") == [("CE+AD", 2, "smoke"), ("AD", 2, "smoke")]
-    assert listed()[0][2] == "first look"  # nothing but smoke runs is finished
+    assert listed() == [("CE+AD, epochs=3", 0, "quick"), ("AD, epochs=3", 0, "quick")]  # smoke runs alone are finished
     monkeypatch.setattr(explored_runs.manifest, "bundled", lambda name: False)
     assert listed() == [("CE+AD", 0, "paper"), ("AD", 0, "paper")]
-    described = runs / "cells" / finished_runs(data_of(cells()[0].recipe), Store(runs))[0]["key"] / "recipe.json"
+    described = runs / "cells" / finished_runs(data_of(cells()[0].recipe))[0]["key"] / "recipe.json"
     write_json(described, json.loads(described.read_text()) | {"preset": "quick"})
     assert [(cell.key, cell.preset) for cell in cells()] == [(described.parent.name, "quick")]
     assert {preset for *_, preset in listed(preset="paper")} == {"paper"}
 
 
 def test_finished_runs_are_those_on_the_same_data_with_weights(runs, data):
-    found = finished_runs(data, Store(runs))
+    found = finished_runs(data)
     assert [label(cell) for cell in found] == FINISHED
     first, second, third = (runs / "cells" / cell["key"] for cell in found)
     (first / "checkpoint.pt").unlink()
     write_json(second / "recipe.json", json.loads((second / "recipe.json").read_text()) | {"digest": "of other data"})
     write_json(third / "recipe.json", json.loads((third / "recipe.json").read_text()) | {"version": 0})
-    assert finished_runs(data, Store(runs)) == []
+    assert finished_runs(data) == []
     with pytest.raises(ValueError, match=r"no checkpoint\.pt is left .* delete these folders"):
         available(cells(preset="smoke", objectives="CE+AD"), CPU)
 
 
-def test_a_first_look_is_trained_once_and_stays_out_of_the_tables(runs, data, monkeypatch):
+def test_a_first_look_is_trained_once_and_smoke_runs_are_named_as_left_out(runs, data, monkeypatch, capsys):
     monkeypatch.setattr(explored_runs, "FIRST_LOOK", {"epochs": 1, "batch": 512, "units": 16, "probe_epochs": 1})
     monkeypatch.setattr(explored_runs, "FIRST_OBJECTIVES", ("AD",))
-    before, planned = Store(runs).finished(), cells()
-    listed = available(planned, CPU)
-    assert Store(runs).finished() == before and next(iter(listed)) == planned[0].key
-    labels = [label(cell) for cell, _ in listed.values()]
-    assert labels[0] == "AD, seed 0, first look" and sorted(labels[1:]) == sorted(FINISHED)
-    result = runs / APART / "cells" / planned[0].key / "result.json"
+    planned = cells()
+    (key, described), = available(planned, CPU).items()
+    assert "3 smoke runs are left out; preset smoke looks into them" in capsys.readouterr().out
+    assert (key, label(described)[:13]) == (planned[0].key, "AD, units=16,")
+    assert len(load_run(described, data, CPU).readouts) == len(data.lengths)
+    result = runs / "cells" / key / "result.json"
     written = result.stat().st_mtime_ns
-    assert list(available(cells(), CPU)) == list(listed) and result.stat().st_mtime_ns == written
-    for cell, store in listed.values():
-        assert len(load_run(cell, store, data, CPU).readouts) == len(data.lengths)
+    assert [cell.key for cell in cells()] == [key] == [*available(cells(), CPU)]
+    assert result.stat().st_mtime_ns == written
+    capsys.readouterr()
+    assert len(available(cells(preset="smoke", seeds="0,1"), CPU)) == 4 and "left out" not in capsys.readouterr().out
 
 
 def part_of_state(state, part, inputs):
@@ -137,8 +137,8 @@ def part_of_state(state, part, inputs):
 
 @torch.no_grad()
 def test_a_loaded_run_has_the_weights_that_were_stored(runs, data):
-    cell = finished_runs(data, Store(runs))[0]
-    run = load_run(cell, Store(runs), data, CPU)
+    cell = finished_runs(data)[0]
+    run = load_run(cell, data, CPU)
     assert run.label == FINISHED[0] and run.result == cell["result"]
     state = torch.load(runs / "cells" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]["model"]
     index = int(data.lengths.argmin())
@@ -155,10 +155,10 @@ def test_a_loaded_run_has_the_weights_that_were_stored(runs, data):
 
 
 def test_a_run_chosen_on_the_test_split_has_the_weights_that_were_chosen(runs, data):
-    cell = finished_runs(data, Store(runs))[2]
+    cell = finished_runs(data)[2]
     stored = torch.load(runs / "cells" / cell["key"] / "checkpoint.pt", weights_only=True)["learner"]
     expected = stored["weights"] if stored["best"] >= 0 else stored["model"]
-    for name, value in load_run(cell, Store(runs), data, CPU).pretrainer.model.state_dict().items():
+    for name, value in load_run(cell, data, CPU).pretrainer.model.state_dict().items():
         assert value.equal(expected[name])
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from drawn import lines
-from made_up_cells import placed, skeleton
 from pandas import DataFrame
 from PIL import Image
 
@@ -90,14 +89,11 @@ def test_the_curve_shows_every_model_once(curve):
     np.testing.assert_allclose(np.sort(shown), np.sort(curve["t"]))
 
 
-def cells(dataset="ucla", preset="paper", count=1):
-    return [skeleton(name, 50.0 + 7 * place % 31 + seed, dataset=dataset, preset=preset, seed=seed)
-            for seed in range(count) for place, name in enumerate(["random", *glm.OBJECTIVES])]
-
-
 @pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
 def test_effects_are_intervals_and_those_of_bundled_data_stand_apart(dataset, preset, panels):
-    table = glm.forest(glm.usual_cells(placed(*cells(dataset, preset, 2))["taxonomy"], dataset))
+    rows = [glm.SUBSETS.assign(objectives=glm.OBJECTIVES, linear=[50.0 + 7 * place % 31 + seed for place in range(15)])
+            for seed in range(2)]
+    table = glm.forest(pd.concat(rows).assign(dataset=dataset, preset=preset))
     data = pictures.EFFECTS.data(table)
     np.testing.assert_allclose(data["value"] + data["std"], table["high"])
     np.testing.assert_allclose(data["value"] - data["std"], table["low"])

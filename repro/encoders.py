@@ -1,0 +1,259 @@
+"""Trained encoders in files: written from finished cells, loaded with what makes their input and where they come from.
+
+A file is safetensors: the weights of the encoder alone, without heads, and four JSON texts in the metadata:
+
+    architecture  arguments of the model that the encoder is part of
+    recipe        every hyper-parameter of the training
+    view          how the encoder's input is made
+    provenance    the cell: what it is called, key, seed, data, preset, version, commit, and what was measured of it
+"""
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from repro.data import manifest
+from repro.data.disk import write_atomically
+from repro.image import TRUNKS, augment
+from repro.image import study as image_study
+from repro.image.augment import CentredView
+from repro.image.model import ImageModel
+from repro.image.operations import Normalisation
+from repro.image.recipe import ImageRecipe
+from repro.recipe import entry_name
+from repro.run.finished import checkpoint
+from repro.run.store import Store, check_parts, parse_json, read_description, read_result
+from repro.skeleton import data as skeletons
+from repro.skeleton import study as skeleton_study
+from repro.skeleton.data import RecordedView
+from repro.skeleton.model import SkeletonModel
+from repro.skeleton.recipe import SkeletonRecipe
+from repro.table import studies
+
+TEXTS = ("architecture", "recipe", "view", "provenance")
+PROVENANCE = {"label": str, "key": str, "seed": int, "dataset": str, "digest": str, "preset": str, "version": int,
+              "commit": str, "measured": dict}
+SHOWN = ("linear", "knn1")  # of what was measured, in percent
+
+Recording = np.ndarray | Tensor | bytes
+
+
+@dataclass(frozen=True, repr=False)
+class Encoder:
+    """A trained encoder: called with one image or recording, or with several, it gives features (N, C).
+
+    Attributes:
+        model: a ResNet trunk, or the recurrent encoder of skeletons; float32, on the CPU, in evaluation mode.
+        view: makes its input: a `CentredView` of images, a `RecordedView` of recordings.
+        size: C.
+        recipe: every hyper-parameter of the training, by name.
+        provenance: label, key, seed, dataset, digest, preset, version and commit of the cell, and `measured`: what its
+            `result.json` says of it.
+    """
+
+    model: nn.Module
+    view: CentredView | RecordedView
+    size: int
+    recipe: dict[str, Any]
+    provenance: dict[str, Any]
+
+    @torch.no_grad()
+    def __call__(self, given: Recording | Sequence[Recording]) -> Tensor:
+        """Features (N, C) of what `prepare` takes; raises ValueError as it does."""
+        prepared = self.prepare(given)
+        return self.model(*prepared) if isinstance(prepared, tuple) else self.model(prepared)
+
+    def prepare(self, given: Recording | Sequence[Recording]) -> Tensor | tuple[Tensor, Tensor]:
+        """The model's input, of arrays of numpy or tensors.
+
+        Args:
+            given: images, (3, H, W) or (N, 3, H, W), uint8 or in [0, 1], or a list of such, of any sizes; or
+                recordings as the sensor gave them, one or a list: (frames, joints, 3) in metres, or of NTU RGB+D the
+                contents of a `.skeleton` file.
+
+        Returns:
+            Images (N, 3, size, size), normalised; or sequences (N, T, D) and their lengths (N,).
+
+        Raises:
+            ValueError: if there is none, or one is of another shape or kind; the message says of which, and what to do.
+        """
+        if isinstance(self.view, RecordedView):
+            alone = isinstance(given, bytes) or getattr(given, "ndim", 0) == 3
+            recordings = [given] if alone else list(given)
+            return self.view([part.detach().cpu().numpy() if isinstance(part, Tensor) else part for part in recordings])
+        parts = [_pictures(part) for part in (given if isinstance(given, list | tuple) else [given])]
+        if not sum(map(len, parts)):
+            raise ValueError("there is no image; give at least one")
+        return torch.cat([self.view(part) for part in parts])
+
+    def __repr__(self) -> str:
+        """What it is, what it takes and gives, and where it comes from: three lines."""
+        cell = self.provenance
+        what = [f"{cell['label']} on {cell['dataset']}, {cell['preset']} recipe, seed {cell['seed']}"]
+        what += [f"{name} {cell['measured'][name]:.1f} %" for name in SHOWN if name in cell["measured"]]
+        if isinstance(self.view, RecordedView):
+            taken = f"recordings, input by pipeline {self.view.pipeline}"
+        else:
+            taken = f"images, input of {self.view.size} x {self.view.size} pixels"
+        features = f"takes {taken}; gives {self.size} features of each"
+        return "\n".join([", ".join(what), features, f"cell {cell['key']}, trained at commit {cell['commit']}"])
+
+
+def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
+    """Write the encoder of a finished cell of REPRO_RUNS for `load`, by default into its folder; returns the path.
+
+    Args:
+        key: of the cell.
+        path: of the file.
+        half: write float16 instead of float32, half as large; `load` makes float32 of it.
+
+    Raises:
+        ValueError: if the key is that of no finished cell, or of one on clips, or a weight is beyond float16.
+        FileNotFoundError: if the cell's checkpoint is not there.
+        OSError: if the file cannot be written.
+    """
+    from safetensors import torch as safetensors
+
+    store = Store()
+    state, stored = checkpoint(key, store), read_description(store.folder(key) / "recipe.json")
+    result = read_result(store.folder(key) / "result.json")
+    study = studies().get(stored["study"])
+    if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
+        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
+                         "the second column of `repro results list`")
+    recipe: Any = study.recipe.from_dict(stored["recipe"])
+    model: ImageModel | SkeletonModel
+    if isinstance(recipe, ImageRecipe):
+        model, view = image_study.trained_model(state, recipe), described_view(augment.centred_view(recipe))
+    else:
+        model = skeleton_study.trained_model(state, recipe)
+        view = dataclasses.asdict(skeletons.recorded_view(recipe))
+    cost = result.pop("cost")
+    about = {"label": entry_name(getattr(recipe, recipe.named_by), stored["changes"]), "measured": result}
+    about |= {"commit": cost.get("commit", "unknown")}
+    about |= {name: stored[name] for name in PROVENANCE if name in stored}
+    texts = {"architecture": model.architecture, "recipe": recipe.to_dict(), "view": view, "provenance": about}
+    weights = {}
+    for name, weight in encoder_of(model).state_dict().items():
+        weights[name] = (weight.half() if half and weight.is_floating_point() else weight).contiguous()
+        if not weights[name].isfinite().all():
+            raise ValueError(f"{name} of {key} is beyond float16; leave --half out")
+    contents = safetensors.save(weights, {name: json.dumps(text) for name, text in texts.items()})
+    path = path or store.folder(key) / "encoder.safetensors"
+    write_atomically(path, lambda temporary: temporary.write_bytes(contents))
+    return path
+
+
+def load(name: str | Path) -> Encoder:
+    """A trained encoder, of those that come with the project or of a file that `repro results weights KEY` has written.
+
+    Example: `features = repro.load("taxonomy_ucla/CE")(recordings)`.
+
+    Args:
+        name: path of the file; or experiment and objective of one that comes along, see `weights/`.
+
+    Raises:
+        FileNotFoundError: if there is no such file, naming those that come along.
+        ValueError: if it is not a whole file of this kind; the message names it, what it lacks, and what to do.
+    """
+    shipped = manifest.shipped("weights")
+    path = Path(name) if Path(name).is_file() else shipped / f"{name}.safetensors"
+    if not path.is_file():
+        names = [str(file.relative_to(shipped).with_suffix("")) for file in sorted(shipped.rglob("*.safetensors"))]
+        raise FileNotFoundError(f"{name} is no file, nor one of the encoders that come along ({', '.join(names)}); "
+                                "write one with `repro results weights KEY`")
+    texts, weights = _contents(path)
+    try:
+        check_parts(texts["provenance"], PROVENANCE)
+        view = RecordedView(**texts["view"]) if "pipeline" in texts["view"] else _centred_view(texts["view"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes a view or a cell that cannot be ({error}); export it again") from error
+    architecture = texts["architecture"]
+    make: Callable[[], ImageModel | SkeletonModel]
+    try:
+        if isinstance(view, RecordedView):
+            known = {"dataset": "synthetic", "subset": False}  # its own data set may be unknown here
+            trained = SkeletonRecipe.from_dict(texts["recipe"] | known)
+            make = functools.partial(SkeletonModel, trained, **architecture)
+            layers, size = trained.layers, trained.units
+        else:
+            make, layers, size = functools.partial(ImageModel, **architecture), 1, TRUNKS[architecture["name"]]
+        if layers > len(weights):  # each has some of its own; to build thousands takes minutes
+            raise ValueError(f"layers={layers} have {len(weights)} weights")
+        with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
+            model = encoder_of(make())
+        whole = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
+        model.load_state_dict(whole, assign=True)
+        if infinite := [name for name, weight in whole.items() if not weight.isfinite().all()]:
+            raise ValueError(f"{infinite[0]} is not finite")
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the encoder it describes ({error}); export it again") from error
+    return Encoder(model.eval(), view, size, texts["recipe"], texts["provenance"])
+
+
+def encoder_of(model: ImageModel | SkeletonModel) -> nn.Module:
+    """The part of a model that is taken elsewhere, without heads and decoder."""
+    return model.trunk if isinstance(model, ImageModel) else model.encoder
+
+
+def described_view(view: CentredView) -> dict[str, Any]:
+    """A view of images as files hold it.
+
+    That is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side is
+    resized to as many), mean and std (of red, green and blue in [0, 1]).
+    """
+    return {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
+
+
+def _centred_view(described: dict[str, Any]) -> CentredView:
+    """The view that `described_view` describes; TypeError or ValueError if there is none."""
+    values = dict(described)
+    check_parts(values, {"mean": list, "std": list, "size": int, "resize": int, "square": bool})
+    mean, std = (tuple(map(float, values.pop(name))) for name in Normalisation._fields)
+    if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
+        raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
+    return CentredView(normalisation=Normalisation(mean, std), **values)
+
+
+def _pictures(given: Any) -> Tensor:
+    """Images (N, 3, H, W) of one or many; ValueError says what is wrong with another shape."""
+    images = given if isinstance(given, Tensor) else torch.from_numpy(np.array(given))
+    if images.ndim == 3 and len(images) == 3:
+        return images[None]
+    if images.ndim == 4 and images.shape[1] == 3:
+        return images
+    hint = ""
+    if images.ndim in (3, 4) and images.shape[-1] == 3:
+        hint = "; colours stand last: `numpy.moveaxis(images, -1, -3)` puts them first"
+    elif images.ndim == 2 or (images.ndim in (3, 4) and 1 in (images.shape[-3], images.shape[-1])):
+        hint = "; it is grey: `numpy.stack([image] * 3)` of (height, width) gives three colours"
+    raise ValueError(f"images have the shape {tuple(images.shape)}; give (3, height, width) or "
+                     f"(number, 3, height, width){hint}")
+
+
+def _contents(path: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
+    """The texts in the metadata of a file, and its weights."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            stated = file.metadata() or {}
+            lacking = [text for text in TEXTS if text not in stated]
+            if not lacking:
+                texts = {text: parse_json(stated[text]) for text in TEXTS}
+                return texts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path} is no sound safetensors file as `repro results weights KEY` writes it ({error}); "
+                         "write or fetch it again") from error
+    raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
+                     "describes an encoder: it comes from elsewhere, or from an earlier version of this project; read "
+                     "its tensors by `safetensors.torch.load_file`")

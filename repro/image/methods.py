@@ -1,0 +1,175 @@
+"""The methods that train encoders of images: what each needs, its values with their sources, its loss. Another is one
+more `Method`.
+
+A loss imports what it needs when it is called: recipes, which name methods, need no torch.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from repro.recipe import Values, choose
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repro.image.recipe import ImageRecipe
+
+SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
+JCL, JCL_CODE = "JCL supplement", "JCL, released code"
+MOCO, RESSL_CODE = "MoCo v2, released code", "ReSSL, released code"
+
+BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
+    "cifar10": (0.2, 0.10),
+    "cifar100": (0.1, 0.08),
+    "stl10": (0.1, 0.04),
+    "tiny_imagenet": (0.1, 0.07),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """What a step has computed for the loss of its method."""
+
+    query: "Tensor"          # (N, projection), with gradient; without keys (N, classes) logits of the classifier
+    keys: "Tensor"           # (N, keys, projection) of other views, if there are any
+    negatives: "Tensor"      # (K, projection) the dictionary of earlier keys, if there is one
+    labels: "Tensor"         # (N,) of the images, if the method sees them
+    epoch: "float | Tensor"  # of the step, from 0
+
+    @property
+    def key(self) -> "Tensor":
+        """(N, projection) of the only other view."""
+        return self.keys[:, 0]
+
+
+Loss = Callable[[Batch, "ImageRecipe"], "Tensor"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Method:
+    """A way to train an encoder.
+
+    Attributes:
+        name: what users type.
+        loss: its scalar mean over the batch, of what it needs and a recipe; None, if it trains nothing.
+        values: where the recipe for a data set leaves that of SCE on CIFAR-10, with the sources.
+        key: what encodes the other views: the "momentum" encoder, without gradient; the "encoder" itself, with
+            gradient; or "none", where there are none, and the query is what a classifier says of the image.
+        unit: whether queries and keys have unit length, or are as the head leaves them.
+        dictionary: whether there is one of earlier keys, of several keys of an image their mean.
+        labels: whether it is trained on the images that have labels, and sees these.
+        fields: further ones of the recipe that it uses, such as its temperature. Others stay as a preset has them.
+        parts: by name, what is logged beside the loss, computed as a loss and without gradient.
+    """
+
+    name: str
+    loss: Loss | None
+    values: Callable[[str], Values] = lambda dataset: {}
+    key: str = "momentum"
+    unit: bool = True
+    dictionary: bool = True
+    labels: bool = False
+    fields: tuple[str, ...] = ()
+    parts: Mapping[str, Loss] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        choose(f"key of the method {self.name}", self.key, ("momentum", "encoder", "none"))
+
+
+# ---------------------------------------------------------------------------------------------- their losses
+
+
+def _classification(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from torch.nn.functional import cross_entropy
+
+    return cross_entropy(batch.query, batch.labels)
+
+
+def _info_nce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from repro.contrast.objectives import info_nce
+
+    return info_nce(batch.query, batch.key, batch.negatives, recipe.temperature)
+
+
+def _ressl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from repro.contrast.objectives import ressl
+
+    return ressl(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature)
+
+
+def _ceil(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from repro.contrast.objectives import ceil
+
+    return ceil(batch.query, batch.key, batch.negatives, recipe.temperature)
+
+
+def _sce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from repro.contrast.objectives import sce
+
+    targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
+    return sce(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature, **targets)
+
+
+def _jcl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    """With the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
+    from repro.contrast.objectives import jcl
+
+    strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
+    return jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
+
+
+def _vanilla(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
+    from repro.contrast.objectives import vanilla
+
+    return vanilla(batch.query, batch.keys, batch.negatives, recipe.temperature)
+
+
+# ---------------------------------------------------------------------------------------------- their values
+
+
+def _values_of_ressl(dataset: str) -> Values:
+    return {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)}
+
+
+def _values_of_sce(dataset: str) -> Values:
+    source = f"{SCE}, the data set's best" if dataset in BEST else SCE_CODE
+    temperature, key_temperature = BEST.get(dataset, (0.1, 0.05))
+    return {"temperature": (temperature, source), "key_temperature": (key_temperature, source)}
+
+
+def _values_of_moco(dataset: str) -> Values:
+    return {"query_view": ("strong", MOCO), "key_view": ("strong", MOCO), "temperature": (0.2, MOCO)}
+
+
+def _values_of_jcl(dataset: str) -> Values:
+    imagenet = dataset == "imagenet"
+    return _values_of_moco(dataset) | {
+        "temperature": (0.2, JCL),
+        "keys": (5, "assumed, as JCL's ablation; 4 in its released script" if imagenet else JCL),
+        "strength": (2.0, f"{JCL_CODE} of the released weights") if imagenet else (4.0, JCL),
+    }
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(name="random", loss=None, key="none", dictionary=False),
+        Method(
+            name="supervised", loss=_classification, key="none", dictionary=False, labels=True,
+            values=lambda dataset: {"query_view": ("weak", "assumed: crop and flip")},
+        ),
+        Method(name="moco", loss=_info_nce, values=_values_of_moco, fields=("temperature",)),
+        Method(
+            name="ressl", loss=_ressl, values=_values_of_ressl,
+            fields=("temperature", "key_temperature", "whole_query"),
+        ),
+        Method(
+            name="sce", loss=_sce, values=_values_of_sce,
+            fields=("temperature", "key_temperature", "whole_query", "weight", "masked_positive"),
+            parts={"InfoNCE": _info_nce, "ReSSL": _ressl, "Ceil": _ceil},
+        ),
+        Method(name="jcl", loss=_jcl, values=_values_of_jcl, fields=("temperature", "keys", "strength", "ramp")),
+        Method(name="vanilla", loss=_vanilla, values=_values_of_jcl, fields=("temperature", "keys")),
+    )
+}

@@ -1,0 +1,85 @@
+"""A new skeleton data set is a manifest and a reader: the change that docs/add_your_own.md shows, made in a copy."""
+
+import itertools
+
+import pytest
+import yaml
+from project_copy import copied, run, walk
+
+COMMANDS = """
+import io
+import numpy as np
+import repro
+from pathlib import Path
+from repro.data import manifest
+from repro.skeleton import data
+from scipy.io import savemat
+
+folder = manifest.data_root() / "utd_mhad" / "Skeleton"
+folder.mkdir(parents=True)
+recordings = {}
+for place, (action, subject, take) in enumerate(np.ndindex(27, 8, 2)):
+    draws = np.random.default_rng(place)
+    frames = draws.normal(0, 0.3, (1, 20, 3)) + draws.normal(0, 0.02, (30, 20, 3)).cumsum(0) + [0, 0, 2.5]
+    recordings[f"a{action + 1}_s{subject + 1}_t{take + 1}_skeleton.mat"] = frames
+    savemat(folder / f"a{action + 1}_s{subject + 1}_t{take + 1}_skeleton.mat", {"d_skel": frames.transpose(1, 2, 0)})
+run("data", "list")
+run("recipe", "taxonomy", "--dataset", "utd_mhad")
+run("run", "taxonomy", "--dataset", "utd_mhad", "--preset", "smoke", "--objectives", "AE+CE", "--engine", "inline",
+    "--device", "cpu")
+key = next(path.parent.name for path in manifest.runs_root().glob("cells/*/checkpoint.pt"))
+run("results", "weights", key, "--output", "utd.safetensors")
+loaded = data.load("utd_mhad")
+encoder = repro.load("utd.safetensors")
+sequences, lengths = encoder.prepare([recordings[name] for name in sorted(recordings)])
+print("same", bool((sequences == loaded.sequences[:, :30]).all()), loaded.actions[26], len(loaded.bones))
+print("turned", bool(abs(data.load("utd_mhad", pipeline="unscaled").sequences[:, 0, 9:12]).max() < 1e-6))
+(folder / "a1_s1_t1_skeleton.mat").unlink()
+try:
+    data.load("utd_mhad")
+except ValueError as error:
+    print("refused", error)
+"""
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """What the change touches, and what each command prints where 432 recordings are the official distribution."""
+    copy = copied(tmp_path_factory.mktemp("copy"))
+    touched = walk("A new skeleton data set", copy)
+    path = copy / "data_manifests" / "utd_mhad.yaml"
+    declared = yaml.safe_load(path.read_text())
+    declared["files"][0]["members"] = 432
+    declared["splits"]["xsub"]["expect"] = {"train": 216, "test": 216}
+    path.write_text(yaml.safe_dump(declared))
+    return touched, run(copy, COMMANDS)
+
+
+def line_of(walked, word):
+    lines = itertools.chain.from_iterable(text.splitlines() for text in walked[1].values())
+    return next(line for line in lines if line.startswith(f"{word} "))
+
+
+def test_it_touches_two_files(walked):
+    assert walked[0] == ["data_manifests/utd_mhad.yaml", "repro/skeleton/readers.py"]
+
+
+def test_it_is_listed_and_has_the_recipe_of_nw_ucla_at_its_own_protocol(walked):
+    assert "utd_mhad     present   UTD-MHAD, skeletons of Kinect v1" in walked[1]["data list"]
+    recipe = walked[1]["recipe taxonomy --dataset utd_mhad"]
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in recipe.splitlines() if line}
+    assert rows["protocol"] == ["xsub", "the data set's manifest"] and rows["dictionary"][0] == "1024"
+
+
+def test_it_is_trained(walked):
+    title, _, row = next(text for words, text in walked[1].items() if words.startswith("run ")).splitlines()
+    assert title == "utd_mhad, smoke recipe" and row.split()[0] == "AE+CE"
+
+
+def test_an_exported_encoder_takes_its_recordings_at_its_own_axes(walked):
+    assert line_of(walked, "same") == "same True squat 19"
+    assert line_of(walked, "turned") == "turned True"  # joint 3 of the first frame is the origin
+
+
+def test_another_distribution_is_refused(walked):
+    assert "is not the distribution" in line_of(walked, "refused") and "expected 432" in line_of(walked, "refused")

@@ -1,0 +1,302 @@
+"""Encoders in files: there and back, what they take, what other files lack, those that come along."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.torch
+import torch
+from made_up_images import FEATURES, use_tiny_trunk
+from ntu_files import FIRST, body, recording, text
+from smoke_runs import smoke_runs
+
+import repro
+from repro.data import manifest
+from repro.encoders import export
+from repro.image import recipe as image_recipes
+from repro.image.augment import CentredView, centred_view
+from repro.image.model import ImageModel
+from repro.run.fit import save_checkpoint
+from repro.run.store import Cell, Store
+from repro.skeleton import PIPELINES, ntu, study, synthetic
+from repro.skeleton.data import RecordedView, load, recorded_view
+from repro.skeleton.recipe import SkeletonRecipe, smoke
+
+SHIPPED = sorted(manifest.shipped("weights").rglob("*.safetensors"))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", str(root))
+        use_tiny_trunk(patch)
+        yield root
+
+
+@pytest.fixture(scope="module")
+def recordings():
+    """The bundled recordings as the sensor would have given them, those that are long enough."""
+    return [recording.frames for recording in synthetic.generate() if len(recording.frames) > 10]
+
+
+@pytest.fixture(scope="module")
+def skeletons(root, tmp_path_factory):
+    """A file of an encoder of skeletons, trained for a step or two."""
+    cell, = smoke_runs(root, "CE")
+    return export(cell.key, tmp_path_factory.mktemp("files") / "encoder.safetensors")
+
+
+@pytest.fixture(scope="module")
+def pictures(root, tmp_path_factory):
+    """A file of an encoder of images as one step of batch normalisation leaves it, and its trunk."""
+    recipe = image_recipes.smoke("digits", "moco", projection=6)
+    torch.manual_seed(0)
+    model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
+    model(torch.rand(8, 3, 8, 8))
+    cell = Cell("images", recipe, 3, "smoke", "digits", "d1", 2, changes={"projection": 6})
+    run = Store(root).run(cell)
+    run.finish({"linear": 50.25, "select": "last", "cost": {"commit": "1234567", "finished": "2026"}})
+    save_checkpoint(run.folder, {"step": 1, "seconds": 0.0, "learner": {"model": model.state_dict()}})
+    return export(cell.key, tmp_path_factory.mktemp("files") / "encoder.safetensors"), model.eval().trunk
+
+
+def changed(path, target, tensors=None, **texts):
+    """Write a file again with further weights and other texts in its metadata; None leaves one out."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        before, kept = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for name, value in texts.items():
+        before[name] = json.dumps(json.loads(before[name]) | value) if isinstance(value, dict) else value
+    texts = {name: value for name, value in before.items() if value is not None}
+    safetensors.torch.save_file(kept | (tensors or {}), target, metadata=texts)
+    return target
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"layers": "2", "bidirectional": "True", "head": "mlp"},
+    {"select": "best_on_test", "decoder_input": "embedding"},
+], ids=str)
+def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
+    cell, = smoke_runs(root, "AE+AD", **changes)
+    described, = (each for each in Store(root).finished() if each["key"] == cell.key)
+    learner = study.restored(described, Store(root), torch.device("cpu"))
+    learner.restore()
+    readouts, _ = learner.features(learner.data)
+    path = export(cell.key, tmp_path / "encoder.safetensors")
+    before = torch.get_rng_state()
+    encoder = repro.load(path)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.testing.assert_close(encoder(recordings), readouts)
+    assert encoder.recipe == cell.recipe.to_dict() and not encoder.model.training
+    assert encoder.size == readouts.shape[1]
+    result = described["result"]
+    stated = {name: described[name] for name in ("key", "seed", "dataset", "digest", "preset", "version")}
+    stated |= {"label": cell.label, "commit": result.pop("cost")["commit"], "measured": result}
+    assert encoder.provenance == stated
+
+
+def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_path):
+    cell, = smoke_runs(root, "CE", units="64")
+    whole, half = (export(cell.key, tmp_path / f"{half}.safetensors", half=half) for half in (False, True))
+    with safetensors.safe_open(half, framework="pt") as file:
+        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
+    assert half.stat().st_size < 0.6 * whole.stat().st_size
+    features, expected = repro.load(half)(recordings), repro.load(whole)(recordings)
+    assert features.dtype == torch.float32 and not torch.equal(features, expected)
+    torch.testing.assert_close(features, expected, rtol=0, atol=2e-3)  # of values in [-1, 1]
+
+
+def test_weights_beyond_float16_are_refused(root, tmp_path):
+    cell, = smoke_runs(root, "CE", units="8")
+    folder = Store(root).folder(cell.key)
+    state = study.restored({"key": cell.key} | cell.describe(), Store(root), torch.device("cpu")).state_dict()
+    state["model"]["encoder.gru.weight_hh_l0"][0, 0] = 1e5
+    save_checkpoint(folder, {"step": 1, "seconds": 0.0, "learner": state})
+    with pytest.raises(ValueError, match=r"gru\.weight_hh_l0 of .* is beyond float16; leave --half out"):
+        export(cell.key, tmp_path / "encoder.safetensors", half=True)
+    assert list(tmp_path.iterdir()) == [] and export(cell.key, tmp_path / "encoder.safetensors").is_file()
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_the_input_made_of_recordings_is_that_of_the_data_set(recordings, pipeline):
+    data = load("synthetic", pipeline=pipeline)
+    sequences, lengths = recorded_view(smoke("synthetic", "CE", pipeline=pipeline))(recordings)
+    assert torch.equal(sequences, data.sequences) and torch.equal(lengths, data.lengths)
+
+
+def test_recordings_of_two_bodies_are_files():
+    contents = text(recording((FIRST, 0, body(30)), (FIRST + 1, 5, body(20, 1))))
+    for name, pipeline in (("default", "authors"), ("predict_cluster", "predict_cluster")):
+        view = recorded_view(smoke("ntu", "CE", pipeline=name))
+        sequences, lengths = view([contents, contents])
+        expected = ntu.PIPELINES[pipeline](ntu.parse(contents)).astype(np.float32)
+        assert view.pipeline == pipeline and lengths.tolist() == [len(expected)] * 2
+        np.testing.assert_array_equal(sequences[1], expected)
+    with pytest.raises(ValueError, match=r"recording 0: pipeline 'authors' takes the contents of a \.skeleton file"):
+        RecordedView("authors")([np.zeros((30, 25, 3))])
+
+
+def test_one_recording_or_several_of_numpy_or_torch(skeletons, recordings):
+    encoder, first = repro.load(skeletons), recordings[0]
+    expected = encoder(recordings[:2])
+    assert expected.shape == (2, encoder.size)
+    tensors = [torch.from_numpy(part).requires_grad_() for part in recordings[:2]]
+    for given, rows in ((first, 1), (tensors[0], 1), ((first,), 1), (tensors, 2), (recordings[:2], 2)):
+        torch.testing.assert_close(encoder(given), expected[:rows])
+    stacked = np.stack([first, first])
+    torch.testing.assert_close(encoder(stacked), expected[[0, 0]])
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    (np.zeros((30, 25, 3)), r"recording 1: its shape is \(30, 25, 3\); give \(frames, 20, 3\)"),
+    (torch.zeros(30, 60), r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"),
+    (np.full((30, 20, 3), np.nan), "recording 1: a coordinate is not finite"),
+    (np.zeros((30, 20, 3)), "recording 1: joints 0 and 1 coincide"),
+])
+def test_a_recording_that_cannot_be_transformed_is_named(skeletons, recordings, wrong, message):
+    encoder = repro.load(skeletons)
+    with pytest.raises(ValueError, match=message):
+        encoder([recordings[0], wrong])
+    with pytest.raises(ValueError, match="there is no recording"):
+        encoder([])
+
+
+def test_one_image_or_several_of_numpy_or_torch(pictures):
+    encoder, trunk = repro.load(pictures[0]), pictures[1]
+    images = torch.randint(256, (3, 3, 9, 11), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    view = centred_view(image_recipes.smoke("digits", "moco"))
+    assert encoder.view == view and encoder.size == FEATURES
+    with torch.no_grad():
+        expected = trunk(view(images))
+    read_only = images.numpy().copy()
+    read_only.flags.writeable = False
+    for given, rows in ((images, 3), (read_only, 3), (images.double() / 255, 3), (list(images), 3), (images[0], 1),
+                        (images[0].numpy(), 1), ([images[:2], images[2].numpy()], 3)):
+        torch.testing.assert_close(encoder(given), expected[:rows])
+    larger = torch.rand(3, 20, 16)
+    torch.testing.assert_close(encoder([images[0], larger]), torch.cat([encoder(images[0]), encoder(larger)]))
+
+
+@pytest.mark.parametrize(("shape", "message"), [
+    ((9, 11), r"shape \(9, 11\); give \(3, height, width\) or .*it is grey: `numpy.stack"),
+    ((1, 9, 11), r"shape \(1, 9, 11\); .*it is grey"), ((4, 1, 9, 11), "it is grey"), ((9, 11, 1), "it is grey"),
+    ((9, 11, 3), r"colours stand last: `numpy.moveaxis\(images, -1, -3\)`"), ((2, 9, 11, 3), "colours stand last"),
+    ((4, 9, 11), r"shape \(4, 9, 11\); give \(3, height, width\) or \(number, 3, height, width\)$"),
+    ((1, 2, 3, 9, 11), "give"), ((), "give"), ((0, 3, 9, 11), "there is no image; give at least one"),
+])
+def test_what_is_wrong_with_other_images_is_said(pictures, shape, message):
+    encoder, image = repro.load(pictures[0]), np.zeros(shape, np.uint8)
+    for given in (image, torch.from_numpy(image), [image]):
+        with pytest.raises(ValueError, match=message):
+            encoder(given)
+
+
+def test_images_of_another_range_or_none_are_refused(pictures):
+    encoder = repro.load(pictures[0])
+    with pytest.raises(ValueError, match=r"images are torch\.float64 from 0 to 255; give floating point in \[0, 1\]"):
+        encoder(np.linspace(0, 255, 300).reshape(3, 10, 10))
+    with pytest.raises(ValueError, match="there is no image; give at least one"):
+        encoder([])
+
+
+def test_printed_it_is_three_lines(skeletons, pictures):
+    first, second, third = str(repro.load(pictures[0])).splitlines()
+    assert first == "moco, projection=6 on digits, smoke recipe, seed 3, linear 50.2 %"
+    assert second == f"takes images, input of 8 x 8 pixels; gives {FEATURES} features of each"
+    assert third.startswith("cell ") and third.endswith(", trained at commit 1234567")
+    encoder = repro.load(skeletons)
+    first, second, third = str(encoder).splitlines()
+    assert first.startswith("CE on synthetic, smoke recipe, seed 0, linear ") and ", knn1 " in first
+    assert second == f"takes recordings, input by pipeline default; gives {encoder.size} features of each"
+
+
+# ------------------------------------------------------------------------------------------- foreign and damaged files
+
+
+def test_no_file_names_those_that_come_along(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.safetensors is no file, nor one of the encoders that come "
+                                                r"along \(.*\); write one with `repro results weights KEY`"):
+        repro.load(tmp_path / "absent.safetensors")
+
+
+def test_a_file_from_elsewhere_is_told_what_it_lacks(tmp_path, skeletons):
+    path = tmp_path / "theirs.safetensors"
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
+    message = (r"theirs\.safetensors lacks architecture, recipe, view, provenance in its metadata, .* it comes from "
+               r"elsewhere, .*read its tensors by `safetensors.torch.load_file`$")
+    with pytest.raises(ValueError, match=message):
+        repro.load(path)
+    changed(skeletons, path, recipe=None)
+    with pytest.raises(ValueError, match=r"theirs\.safetensors lacks recipe in its metadata"):
+        repro.load(path)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: b"", lambda content: b"a text\n" * 50, lambda content: content[:-9],
+])
+def test_a_damaged_file_is_named(tmp_path, skeletons, damage):
+    path = tmp_path / "encoder.safetensors"
+    path.write_bytes(damage(skeletons.read_bytes()))
+    with pytest.raises(ValueError, match=r"encoder\.safetensors is no sound safetensors file .*write or fetch it"):
+        repro.load(path)
+
+
+@pytest.mark.parametrize(("texts", "message"), [
+    ({"view": {"pipeline": "defualt"}}, "describes a view or a cell that cannot be .*is not one of"),
+    ({"view": {"size": 8}}, "describes a view or a cell that cannot be"),
+    ({"provenance": {"seed": "0"}}, "cannot be .seed is '0'"),
+    ({"view": "[]"}, "no sound safetensors file .*it holds a list"), ({"recipe": "{"}, "no sound safetensors file"),
+    ({"recipe": '{"rate": NaN}'}, "'NaN' is not a finite number"), ({"recipe": "[" * 100_000}, "nested too deeply"),
+    ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"), ({"architecture": "{}"}, "does not hold"),
+    ({"recipe": {"units": 5}}, "does not hold the encoder it describes (?s:.*)gru.weight_hh_l0"),
+    ({"recipe": {"units": "5"}}, "does not hold"), ({"recipe": {"layers": "1"}}, "does not hold"),
+])
+def test_a_file_of_skeletons_that_contradicts_itself_is_refused(tmp_path, skeletons, texts, message):
+    path = changed(skeletons, tmp_path / "encoder.safetensors", **texts)
+    with pytest.raises(ValueError, match=rf"encoder\.safetensors .*{message}"):
+        repro.load(path)
+
+
+@pytest.mark.parametrize(("view", "message"), [
+    ({"mean": [0.5, 0.5]}, "three finite"), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "mean is"),
+    ({"mean": ["a", 1, 2]}, "could not convert"), ({"mean": [[1], 1, 2]}, "must be"), ({"size": 8.5}, "size is 8.5"),
+    ({"square": 1}, "square is 1"), ({"resize": 7}, "size=8, resize=7 should be"), ({"size": 0}, "size=0"),
+    ({"more": 1}, "more"),
+])
+def test_a_view_that_cannot_be_made_is_refused(tmp_path, pictures, view, message):
+    path = changed(pictures[0], tmp_path / "encoder.safetensors", view=view)
+    with pytest.raises(ValueError, match=rf"encoder\.safetensors describes a view .* cannot be .*{message}"):
+        repro.load(path)
+
+
+@pytest.mark.parametrize(("tensors", "architecture", "message"), [
+    ({}, {"name": "resnet34"}, ""), ({}, {"layers": 3}, "layers"), ({}, {"projection": -3}, ""),
+    ({"9.weight": torch.zeros(3)}, {}, "9.weight"), ({"0.weight": torch.zeros(3)}, {}, "0.weight"),
+    ({"4.bias": torch.full((FEATURES,), float("nan"))}, {}, "4.bias is not finite"),
+])
+def test_a_file_that_describes_another_model_is_refused(tmp_path, pictures, tensors, architecture, message):
+    path = changed(pictures[0], tmp_path / "encoder.safetensors", tensors, architecture=architecture)
+    with pytest.raises(ValueError, match=rf"does not hold the encoder it describes (?s:.*){message}(?s:.*)export it"):
+        repro.load(path)
+
+
+def test_an_image_file_keeps_its_view(tmp_path, pictures):
+    path = changed(pictures[0], tmp_path / "encoder.safetensors", view={"square": True, "resize": 9})
+    before = repro.load(pictures[0]).view
+    assert repro.load(path).view == CentredView(8, before.normalisation, 9, square=True)
+
+
+# ---------------------------------------------------------------------------------------------- those that come along
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_an_encoder_that_comes_along_is_a_cell_of_its_experiment(path, recordings):
+    name = f"{path.parent.name}/{path.stem}"
+    encoder = repro.load(name)
+    cell, asked = repro.EXPERIMENTS[path.parent.name].asked()[encoder.provenance["key"]]
+    assert SkeletonRecipe.from_dict(encoder.recipe) == cell.recipe and cell.recipe.objectives == path.stem
+    assert (cell.seed, cell.digest) == (encoder.provenance["seed"], encoder.provenance["digest"])
+    assert not asked.departures and path.stat().st_size < 2.2e6
+    features = encoder(recordings)
+    assert features.shape == (len(recordings), cell.recipe.units) and features.isfinite().all()
