@@ -133,6 +133,7 @@ def gather(root: Path, source: Path) -> None:
         else:
             target.write_bytes(path.read_bytes())  # an error of `shutil` names the source
     readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
     pages = [f"docs/{paper}" for paper in papers.offered("TITLE") if (root / "docs" / f"{paper}.md").exists()]
     (source / "index.md").write_text(readme + CONTENTS.replace("PAPERS", "\n".join(pages)), encoding="utf-8")
 
