@@ -35,7 +35,7 @@ UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
 SMOKE = ("\n\n**No result.** Of this table nothing is finished on the data at hand. What follows is a smoke run of "
          "bundled data, one epoch, which shows what the notebook does; its numbers say nothing about the paper.")
-SLOW = 300  # seconds that one cell of a notebook may take
+SLOW = 900  # seconds that one cell of a notebook may take
 CONTENTS = """
 
 ```{toctree}
