@@ -16,7 +16,7 @@ from repro.data import manifest
 from repro.run import export, frames
 from repro.table import studies
 from tests.campaigns import mutations
-from tests.campaigns.kinds import Kind, write
+from tests.campaigns.kinds import Kind, Refused, write
 from tests.helpers import made_up_cells
 from tests.helpers.made_clips import wav
 from tests.helpers.ucf101_files import CLIPS, LISTS
@@ -159,7 +159,9 @@ def cells() -> list[bytes]:
 def read_cells(contents: bytes, folder: Path) -> None:
     """Read exported results and gather those of each table."""
     path = write(folder / "cells.csv", contents)
-    found = export.read_cells(path)
+    found, damaged = export.examined_cells(path)
+    if damaged:
+        raise Refused(damaged[0])
     stated = _rows(contents.decode())
     assert len(found) == len(stated)
     for row, text in zip(found.to_dict("records"), stated, strict=True):
