@@ -281,7 +281,25 @@ def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
 
 def names() -> list[str]:
     """Names of the declared data sets, sorted."""
-    return sorted(path.stem for path in shipped("data_manifests").glob("*.yaml"))
+    return sorted(files_of())
+
+
+def files_of() -> dict[str, Path]:
+    """The files that declare data sets, by name: those that come with the package, then those of REPRO_MANIFESTS.
+
+    Raises:
+        ValueError: if that is no folder, or one of its files has the name of another data set.
+    """
+    declared = {path.stem: path for path in shipped("data_manifests").glob("*.yaml")}
+    if not (further := os.environ.get("REPRO_MANIFESTS")):
+        return declared
+    folder = Path(further).expanduser().resolve()
+    if not folder.is_dir():
+        raise ValueError(f"REPRO_MANIFESTS={further} is no folder; name one of manifests, NAME.yaml")
+    for path in folder.glob("*.yaml"):
+        if (other := declared.setdefault(path.stem, path)) != path:
+            raise ValueError(f"{path} and {other} declare data sets of one name; rename the first, and its `name`")
+    return declared
 
 
 def plain(label: str) -> str:
@@ -301,8 +319,9 @@ def check_subset(name: str, subset: bool) -> None:
 
 
 def load_manifest(name: str) -> Manifest:
-    """Read data_manifests/<name>.yaml; ValueError names the data sets there are, or the file and its wrong field."""
-    path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
+    """Read the file of a data set; ValueError names the data sets there are, or the file and its wrong field."""
+    declared = files_of()
+    path = declared[choose("dataset", name, sorted(declared))]
     return _declared(path, path.stat().st_mtime_ns)
 
 
