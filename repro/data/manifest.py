@@ -112,6 +112,8 @@ class Images:
         size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
             class folders `train` and `val` that the manifest names.
         reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
+        test_every: of pictures in class folders alone, which nobody has split: n, if of each class's pictures, sorted
+            by name, every n-th is for test.
     """
 
     classes: int | tuple[str, ...]
@@ -120,6 +122,14 @@ class Images:
     source: str
     size: int | None = None
     reader: str | None = None
+    test_every: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.reader == "unsplit_class_folders") != (self.test_every is not None) or (self.test_every or 2) < 2:
+            raise ValueError(
+                f"reader={self.reader}, test_every={self.test_every}: pictures in class folders alone have the reader "
+                "unsplit_class_folders and test_every, at least 2, such as 5; others have neither"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -269,7 +269,7 @@ def test_manifests_of_ones_own_stand_beside_those_that_come_along(tmp_path, monk
     assert manifest.names() == sorted([*before, "birds"])
     assert manifest.load_manifest("birds").splits == manifest.load_manifest("stl10").splits
     (tmp_path / "stl10.yaml").write_text(text)
-    with pytest.raises(ValueError, match=r"stl10.yaml and .*stl10.yaml declare data sets of one name; rename the first"):
+    with pytest.raises(ValueError, match=r"stl10.yaml and .*stl10.yaml declare data sets of one name; rename"):
         manifest.names()
     monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"REPRO_MANIFESTS=.*nowhere is no folder; name one of manifests"):
