@@ -208,7 +208,7 @@ def test_class_folders_without_parts_are_split_by_the_names_of_their_files(folde
     {"reader": "unsplit_class_folders", "test_every": 1},
 ])
 def test_a_split_by_names_is_declared_where_there_is_no_other(images):
-    with pytest.raises(ValueError, match="the reader unsplit_class_folders and test_every, at least 2, such as 5; others"):
+    with pytest.raises(ValueError, match="the reader unsplit_class_folders and test_every, at least 2, such as 5;"):
         dataclasses.replace(DATASETS["cifar10"].images, **images)
 
 
