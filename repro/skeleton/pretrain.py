@@ -144,11 +144,9 @@ class Pretrainer(Learner):
             return represented
         repeated, joined = lengths.repeat(len(inputs)), torch.cat(list(inputs.values()))
         readouts = model.encoder(joined, repeated, self._packing(repeated))
-        made = {"readout": lambda: readouts, "projected": lambda: model.project(readouts),
-                "embedded": lambda: model.embed(readouts)}
-        for kind, make in made.items():
+        for kind, made_of in (("readout", Tensor.float), ("projected", model.project), ("embedded", model.embed)):
             if any(name in inputs for name in self.needs[kind]):
-                represented[kind] = dict(zip(inputs, make().chunk(len(inputs)), strict=True))
+                represented[kind] = dict(zip(inputs, made_of(readouts).chunk(len(inputs)), strict=True))
         names = [name for name in self.needs["decoded"] if name in inputs]
         if names:
             by_input = dict(zip(inputs, readouts.chunk(len(inputs)), strict=True))

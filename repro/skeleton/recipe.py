@@ -57,7 +57,7 @@ def needing(*inputs: str, kinds: tuple[str, ...] = KINDS) -> Callable[["Skeleton
 
 views, contrasts = needing("augmented", "key"), needing("key")
 embeds_keys, decodes_keys = needing("key", kinds=("embedded",)), needing("key", kinds=("decoded",))
-HEADED = ("projected", "embedded")
+BEHIND_HEAD = ("projected", "embedded")
 
 
 def trains(recipe: "SkeletonRecipe") -> bool:
@@ -67,14 +67,14 @@ def trains(recipe: "SkeletonRecipe") -> bool:
 
 def embeds(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's objective looks through the head."""
-    behind_head = any(recipe.needs[kind] for kind in HEADED)
-    return behind_head or (recipe.trains_decoder and recipe.decoder_input == "embedding")
+    return any(recipe.needs[kind] for kind in BEHIND_HEAD) or (
+        recipe.trains_decoder and recipe.decoder_input == "embedding"
+    )
 
 
 def keys_through_head(recipe: "SkeletonRecipe") -> bool:
     """Whether a recipe's keys go through the head of the momentum encoder."""
-    behind_head = needing("key", kinds=HEADED)(recipe)
-    return behind_head or (decodes_keys(recipe) and recipe.decoder_input == "embedding")
+    return needing("key", kinds=BEHIND_HEAD)(recipe) or (decodes_keys(recipe) and recipe.decoder_input == "embedding")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -309,18 +309,6 @@ def test_the_set_on_another_device():
     assert moved.view("video", torch.arange(3), seeded()).shape == (3, 1, 8, 24)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("redrawn", [False, True])
-@pytest.mark.parametrize("view", characters.VIEWS)
-def test_every_device_gives_the_same_views(view, redrawn):
-    data, index = digits(3, view=view, redrawn=redrawn), torch.arange(16)
-    moved = data.to("cuda")
-    for modality in MODALITIES:
-        for here, there in zip(*(each.twins(modality, index, seeded(1)) for each in (data, moved)), strict=True):
-            assert there.is_cuda
-            torch.testing.assert_close(there.cpu(), here)
-
-
 # Drawings
 
 

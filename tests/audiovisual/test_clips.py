@@ -1,6 +1,5 @@
 """Windows of clips, against frame-by-frame composition."""
 
-import dataclasses
 
 import numpy as np
 import pytest
@@ -136,16 +135,3 @@ def test_a_set_goes_to_a_device_or_is_streamed(clips, fits, monkeypatch):
         assert asked[1:] == [0]  # nothing is left to move
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("streamed", [False, True])
-def test_a_gpu_is_given_the_same_views_without_waiting(clips, streamed):
-    index = torch.tensor(BOTH * 5)
-    data = dataclasses.replace(clips, streamed=True) if streamed else clips.to("cuda")
-    views = data.pair(index, generator())
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        copies = [view.to("cuda", non_blocking=True) for view in views]
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    for own, view, copy in zip(clips.pair(index, generator()), views, copies, strict=True):
-        assert view.is_pinned() == streamed and torch.equal(own, copy.cpu())

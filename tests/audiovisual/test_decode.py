@@ -52,10 +52,6 @@ def test_the_picture_on_the_screen_at_every_tenth_of_a_second(times, last):
     assert sorted(converted) == sorted(set(shown)), "each picture once, and no other"
 
 
-def test_of_nothing_nothing_is_shown():
-    assert decode.shown([], int) == ([], 0, 0)
-
-
 @pytest.mark.parametrize("timed", [[(0, Fraction(1, 10)), (10**6, Fraction(1, 10))], [(0, Fraction(121))]])
 def test_what_lasts_too_long_is_refused_before_it_is_in_memory(timed):
     with pytest.raises(ValueError, match=r"lasts (1,000,000|121) s, a clip at most 120; cut it to its segment"):
@@ -126,18 +122,11 @@ def test_a_gap_is_silent():
 @pytest.mark.parametrize("start", [Fraction(text) for text in ("0", "1/5", "-1/4", "3", "-3", "1/7")])
 @pytest.mark.parametrize("frames", [1, 4, 15])
 def test_sound_is_cut_and_padded_to_the_time_of_the_pictures(start, frames):
-    samples = np.arange(1, 16_001, dtype=np.float32)  # one second from t = 1/2
+    samples = np.arange(1, 16_001, dtype=np.float32)  # one second from t = 1/2; at -3 and 3 there is silence
     track = decode.Track(samples, 16_000, Fraction(1, 2))
     first = round((start - track.start) * 16_000)
     expected = [samples[place] if 0 <= (place := first + n) < 16_000 else 0 for n in range(1600 * frames)]
     np.testing.assert_array_equal(decode.aligned(track, start, frames), np.array(expected, dtype=np.float32))
-
-
-@pytest.mark.parametrize("rate", [8_000, 16_000])
-def test_where_a_track_has_no_samples_there_is_silence(rate):
-    for samples, start in ((np.zeros(0), 0), (np.ones(rate), 2)):
-        track = decode.Track(samples.astype(np.float32), rate, Fraction(0))
-        assert not decode.aligned(track, Fraction(start), 5).any()
 
 
 @pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
@@ -176,36 +165,7 @@ def test_a_clip_has_its_sound_at_the_time_of_its_pictures(pictures_start, sound_
     assert abs(loud.argmax() - 100 * (sound_start + 0.5 - pictures_start)) <= 4  # rows; a window has six
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.inf, 32_767])
-@pytest.mark.parametrize("channels", [1, 2])
-def test_sound_that_is_not_finite_or_of_another_scale_is_refused(value, channels):
-    samples = tone(0.2, channels=channels)
-    samples[0, 1500] = value
-    with pytest.raises(ValueError, match=r"its sound has samples that are not finite or above 100; full scale is 1"):
-        decode.read_sound(write("wav", sound=samples, sound_codec="pcm_f32le"))
-
-
-@pytest.mark.parametrize("rate", [999, 400_000])
-def test_rates_out_of_range_are_refused(rate):
-    with pytest.raises(ValueError, match=f"its sampling rate is {rate:,} Hz, from 1,000 to 384,000 are read"):
-        decode.read_sound(write("wav", sound=np.zeros((1, 800), np.float32), sampling=rate))
-
-
 # Files
-
-
-@pytest.mark.parametrize("contents", [
-    b"", bytes(100), b"<html>not found</html>", b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nother.ts\n",
-    b"RIFF\x10\0\0\0AVI ", b"\0\0\0\x18ftypisom" + bytes(20), wav(), write("nut", [grey(9)], [0], codec="ffv1"),
-])
-def test_files_of_another_kind_are_refused(contents):
-    with pytest.raises(ValueError, match=r"no AVI, MP4, Matroska, WAV or Ogg file|holds no pictures"):
-        decode.read_pictures(contents, 24)
-
-
-def test_a_silent_file_is_no_sound():
-    with pytest.raises(ValueError, match="holds no sound that can be decoded"):
-        decoded(silent_avi(), "audio")
 
 
 @functools.cache
@@ -220,26 +180,53 @@ def noisy(kind):
     return write(kind, NOISE, times, codec=codec, base=Fraction(1, 25) if kind == "avi" else Fraction(1, 30_000))
 
 
-def test_damage_within_the_pictures_is_found():
-    whole = noisy("avi")
-    assert len(decoded(whole).frames) == 20
-    flipped = bytearray(whole)
+def loud(value, channels):
+    """The sound of a file with one sample of this value."""
+    samples = tone(0.2, channels=channels)
+    samples[0, 1500] = value
+    return write("wav", sound=samples, sound_codec="pcm_f32le")
+
+
+def flipped(whole):
+    contents = bytearray(whole)
     for place in np.random.default_rng(0).integers(10_000, len(whole) - 2000, 30):
-        flipped[place] ^= 255
-    with pytest.raises(ValueError, match="damaged video at"):
-        decoded(bytes(flipped))
+        contents[place] ^= 255
+    return bytes(contents)
 
 
-@pytest.mark.parametrize(("kind", "share"), [
-    (kind, share) for kind in ("avi", "mp4", "mp4, list first", "matroska", "wav", "ogg")
-    for share in (0.97, 0.5, 0.01) if share < 0.5 or (kind != "ogg" and (kind, share) != ("matroska", 0.97))
-])
-def test_truncated_files_are_refused(kind, share):
-    whole = {"wav": wav, "ogg": functools.partial(ogg, 2.5)}.get(kind, functools.partial(noisy, kind))()
-    needs = "audio" if kind in ("wav", "ogg") else "video"
-    decoded(whole, needs)
-    with pytest.raises(ValueError, match=r"truncated|damaged|holds no"):
-        decoded(whole[: int(len(whole) * share)], needs)
+OTHER = [b"", bytes(100), b"<html>not found</html>", b"RIFF\x10\0\0\0AVI ", b"\0\0\0\x18ftypisom" + bytes(20), wav(),
+         b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nother.ts\n", write("nut", [grey(9)], [0], codec="ffv1")]
+REFUSED = [  # what is made, and what is said of it
+    *((lambda contents=contents: contents, "video", "no AVI, MP4, Matroska, WAV or Ogg file|holds no pict|truncated")
+      for contents in OTHER),
+    (silent_avi, "audio", "holds no sound that can be decoded"),
+    *((functools.partial(loud, value, channels), "audio", "samples that are not finite or above 100; full scale is 1")
+      for value in (np.nan, -np.inf, 32_767) for channels in (1, 2)),
+    *((lambda rate=rate: write("wav", sound=np.zeros((1, 800), np.float32), sampling=rate), "audio",
+       f"its sampling rate is {rate:,} Hz, from 1,000 to 384,000 are read") for rate in (999, 400_000)),
+    (lambda: flipped(noisy("avi")), "video", "damaged video at"),
+    *((lambda kind=kind, share=share: shortened(noisy(kind), share), "video", "truncated|damaged|holds no")
+      for kind in ("avi", "mp4", "mp4, list first", "matroska") for share in (0.97, 0.5, 0.01)
+      if (kind, share) != ("matroska", 0.97)),
+    *((lambda share=share: shortened(wav(), share), "audio", "truncated|damaged|holds no")
+      for share in (0.97, 0.5, 0.01)),
+    (lambda: shortened(ogg(2.5), 0.01), "audio", "truncated|damaged|holds no"),
+]
+
+
+def shortened(whole, share):
+    return whole[: int(len(whole) * share)]
+
+
+@pytest.mark.parametrize(("make", "needs", "message"), REFUSED)
+def test_what_is_no_sound_recording_is_refused(make, needs, message):
+    with pytest.raises(ValueError, match=message):
+        decoded(make(), needs)
+
+
+@pytest.mark.parametrize("kind", ["avi", "mp4", "mp4, list first", "matroska"])
+def test_whole_files_of_these_kinds_are_read(kind):
+    assert len(decoded(noisy(kind)).frames) == 20
 
 
 def test_of_an_unknown_size_nothing_is_said():

@@ -64,51 +64,38 @@ def test_devices_and_pipes_are_not_opened(tmp_path):
         archives.entries(tmp_path / "set" / "b.wav")  # as if it were a zip archive
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-@pytest.mark.parametrize("name", ["b.txt", "folder"])  # a link to a folder would hide all that is in it
-def test_links_and_devices_in_a_tar_are_named(tmp_path, kind, name):
-    path = tmp_path / "things.tar"
-    with tarfile.open(path, "w") as archive:
-        archive.addfile(tarfile.TarInfo("a.txt"))
-        link = tarfile.TarInfo(name)
-        link.type, link.linkname = kind, "a.txt"
-        archive.addfile(link)
-    with pytest.raises(ValueError, match=rf"things\.tar: {name} is a link or a device; pack the files themselves"):
-        list(archives.contents(path, lambda name: name.endswith(".txt")))
+def zipped(*members):
+    """A zip of (name, contents), whatever the names."""
+    return lambda path: path.write_bytes(mutations.zipped([*members]))
 
 
-def test_links_in_a_zip_are_named(tmp_path):
-    with zipfile.ZipFile(tmp_path / "things.zip", "w") as archive:
+def linked(path):
+    with zipfile.ZipFile(path, "w") as archive:
         link = zipfile.ZipInfo("folder")
         link.external_attr = (stat.S_IFLNK | 0o777) << 16  # as `zip -ry` marks them
         archive.writestr(link, "elsewhere")
-    with pytest.raises(ValueError, match=r"things\.zip: folder is a link or a device; pack the files themselves"):
-        archives.entries(tmp_path / "things.zip")
 
 
-@pytest.mark.parametrize("again", ["a.txt", "./a.txt"])
-def test_two_members_of_one_name_are_refused(tmp_path, again):
-    packed = tmp_path / "things.zip"
-    packed.write_bytes(mutations.zipped([("a.txt", b"one"), (again, b"two")]))
-    tar = tmp_path / "things.tar"
-    with tarfile.open(tar, "w") as archive:
-        for name in ("a.txt", again):
-            archive.addfile(tarfile.TarInfo(name))
-    for path in (packed, tar):
-        with pytest.raises(ValueError, match=rf"{path}: two members are called {again}; pack it anew with one of them"):
-            list(archives.contents(path, lambda name: True))
+def tarred(*members):
+    """A tar of (name, kind)."""
+    def write(path):
+        with tarfile.open(path, "w") as archive:
+            for name, kind in members:
+                member = tarfile.TarInfo(name)
+                member.type, member.linkname = kind, "a.txt"
+                archive.addfile(member)
+
+    return write
 
 
-@pytest.mark.parametrize("kept", [0, 10, 500, 5000])
-def test_truncated_archives_name_the_file(tmp_path, kept):
-    path = write_zip(tmp_path / "things.zip", FILES)
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged"):
-        archives.members(path)
-    path = write_tar(tmp_path / "things.tar")
-    path.write_bytes(path.read_bytes()[: kept // 20])
-    with pytest.raises(ValueError, match=r"(?s)things\.tar is truncated or damaged .*; fetch it again"):
-        list(archives.contents(path, bool))
+def damaged(change, write=write_zip):
+    """An archive of `FILES` whose bytes are changed."""
+    def written(path):
+        contents = bytearray(write(path).read_bytes())
+        cut = change(contents)
+        path.write_bytes(contents if cut is None else cut)
+
+    return written
 
 
 def flip(contents):
@@ -120,25 +107,49 @@ def encrypt(contents):
         contents[contents.index(start) + flags] |= 1
 
 
-@pytest.mark.parametrize(("damage", "message"), [
-    (flip, r"things/c\.bin the archive is damaged"), (encrypt, r"things/b/2\.txt cannot be read .*encrypted"),
-])
-def test_a_damaged_member_is_named(tmp_path, damage, message):
-    path = write_zip(tmp_path / "things.zip", FILES)
-    contents = bytearray(path.read_bytes())
-    damage(contents)
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=rf"things\.zip: {message}.*; fetch it again"):
-        list(archives.contents(path, lambda name: not name.endswith("a.txt")))
-    entries = {entry.name: entry for entry in archives.entries(path)}
-    assert entries["things/a.txt"].read() == b"one" and str(entries["things/a.txt"]) == f"{path}: things/a.txt"
+def without(fields):
+    """Of the first member of a zip, bytes that stand for nothing: checksum, packed and unpacked size."""
+    def change(contents):
+        start = contents.index(mutations.CENTRAL)
+        for offset in fields:
+            contents[start + offset : start + offset + 4] = bytes(4)
+
+    return change
 
 
-@pytest.mark.parametrize("member", ["../a.wav", "/etc/a.wav", "x/../../a.wav", "x\\..\\a.wav"])
-def test_members_that_lead_out_of_the_archive_are_refused(tmp_path, member):
-    path = write_zip(tmp_path / "a.zip", {"fine.wav": b"", member: b""}, folder="")
-    with pytest.raises(ValueError, match="leads out of the archive"):
-        archives.entries(path)
+A, LINK = ("a.txt", tarfile.REGTYPE), r"is a link or a device; pack the files themselves"
+HOSTILE = [  # what writes an archive, and what is said of it
+    *((tarred(A, (name, kind)), f"{name} {LINK}") for name in ("b.txt", "folder")  # which would hide all that is in it
+      for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)),
+    (linked, f"folder {LINK}"),
+    *((write, f"two members are called {again}; pack it anew with one of them") for again in ("a.txt", "./a.txt")
+      for write in (zipped(("a.txt", b"1"), (again, b"2")), tarred(A, (again, tarfile.REGTYPE)))),
+    *((zipped(("fine.wav", b""), (name, b"")), "leads out of the archive")
+      for name in ("../a.wav", "/etc/a.wav", "x/../../a.wav", "x\\..\\a.wav")),
+    (zipped(("a.txt", b"one"), ("", b"two")), r"is truncated or damaged \(a member has no name\)"),
+    *((damaged(lambda contents, kept=kept: contents[:kept]), "is truncated or damaged .*; fetch it again")
+      for kept in (0, 10, 500, 5000)),
+    *((damaged(lambda contents, kept=kept: contents[:kept], write_tar), "is truncated or damaged .*; fetch it again")
+      for kept in (0, 25, 250)),
+    (damaged(flip), r"things/c\.bin the archive is damaged .*; fetch it again"),
+    (damaged(encrypt), r"things/\S+ cannot be read .*encrypted.*; fetch it again"),
+    *((damaged(without(fields)), r"things/\S+ the archive is damaged") for fields in ((24,), (20,), (16, 20))),
+]
+
+
+@pytest.mark.parametrize(("write", "message"), HOSTILE)
+def test_what_is_damaged_or_could_be_read_in_two_ways_is_refused_by_name(tmp_path, write, message):
+    path = tmp_path / "things.archive"
+    write(path)
+    with pytest.raises(ValueError, match=rf"(?s){path}.*{message}"):
+        list(archives.contents(path, lambda name: True))
+
+
+def test_beside_a_damaged_member_the_others_can_be_read(tmp_path):
+    path = tmp_path / "things.zip"
+    damaged(flip)(path)
+    entry = next(entry for entry in archives.entries(path) if entry.name == "things/a.txt")
+    assert entry.read() == b"one" and str(entry) == f"{path}: things/a.txt"
 
 
 def test_a_member_that_unpacks_to_more_than_it_announces_takes_no_memory(tmp_path):
@@ -167,28 +178,9 @@ def test_files_above_the_limit_are_not_read(tmp_path, monkeypatch):
             list(archives.contents(path, bool))
 
 
-def test_a_member_without_a_name_is_damage(tmp_path):
-    path = tmp_path / "things.zip"
-    path.write_bytes(mutations.zipped([("a.txt", b"one"), ("", b"two")]))
-    with pytest.raises(ValueError, match=r"things\.zip is truncated or damaged \(a member has no name\)"):
-        archives.entries(path)
-
-
 def test_an_archive_that_is_not_there_is_no_damage(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.zip"):
         archives.entries(tmp_path / "none.zip")
-
-
-@pytest.mark.parametrize("fields", [{24: 0}, {20: 0}, {16: 0, 20: 0}])
-def test_a_member_that_lost_bytes_is_damage_even_if_none_is_left(tmp_path, fields):
-    path = tmp_path / "things.zip"
-    contents = bytearray(mutations.zipped([("a.txt", b"one " * 99)]))
-    start = contents.index(mutations.CENTRAL)
-    for offset, number in fields.items():  # checksum, packed and unpacked size
-        contents[start + offset : start + offset + 4] = number.to_bytes(4, "little")
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match=r"things\.zip: a\.txt the archive is damaged"):
-        archives.members(path)
 
 
 def test_an_archive_is_opened_once_and_again_when_it_changes(tmp_path, monkeypatch):

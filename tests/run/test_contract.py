@@ -164,7 +164,7 @@ def test_no_two_streams_begin_with_equal_draws(make):
 
 @pytest.mark.parametrize(("make", "methods", "parts"), [
     (skeletons, ("random", *PRINTED, ALL), ("model", "keys", "dictionary", "sequence_dictionary")),
-    (images, ("random", *IMAGE_METHODS), ("model", "classifier", "keys", "dictionary")),
+    (images, ("moco", "random", *IMAGE_METHODS), ("model", "classifier", "keys", "dictionary")),
     (pairs, ("scratch", *PAIR_METHODS), ("towers",)),
 ], ids=named)
 def test_equal_seeds_start_alike_whatever_the_method_and_others_otherwise(make, methods, parts):
@@ -172,7 +172,7 @@ def test_equal_seeds_start_alike_whatever_the_method_and_others_otherwise(make, 
     usual, other = (make(methods[0], seed=seed).state_dict() for seed in (5, 6))
     for method in methods[1:]:
         state = make(method, seed=5).state_dict()
-        for part in parts:
+        for part in (part for part in parts if part in state):  # not every method has keys
             assert_equal_states(state[part], usual[part])
     for part in parts:
         weights = [name for name, value in usual[part].items() if value.dim() > 1]

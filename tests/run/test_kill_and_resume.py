@@ -16,9 +16,9 @@ from repro.run.fit import load_checkpoint
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
 # prints and kills its process. Each process of the nursery trains cells by seed with a number of
-# workers and writes its table as JSON, after what it says. Instead of the number there may be "lanes", for two of them,
-# or the address of a dask scheduler, which another process is ("scheduler"), and others its workers ("worker", its
-# address); they write down their own. A file "hold" in the folder keeps cells from being trained.
+# workers and writes its table as JSON, after what it says. Instead of the number there may be the address of a dask
+# scheduler, which another process is ("scheduler"), and others its workers ("worker", its address); they write down
+# their own. A file "hold" in the folder keeps cells from being trained.
 SMALL_TABLE = """
 import dataclasses, functools, json, os, signal, time
 from pathlib import Path
@@ -104,8 +104,6 @@ def work(root, what, rest="1"):
     store = Store(root)
     if "://" in rest:
         pool = Cluster(rest, "cpu")
-    elif rest == "lanes":
-        pool = Here(2)
     else:
         pool = Local(int(rest), "cpu") if int(rest) > 1 else Here()
     run_cells(cells, train_and_remember, store, pool=pool)
@@ -224,17 +222,6 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
         assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
         assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
         assert table[str(seed)] == cell["result"]["linear"]
-
-
-def test_lanes_that_are_killed_together_are_all_taken_up_again(tmp_path, nursery, undisturbed):
-    for lines in (4, 17):
-        pid = nursery.start(tmp_path, "01", "lanes")
-        until(lambda lines=lines: half_done(tmp_path) == 2 and progress_lines(tmp_path) >= lines)
-        nursery.kill(pid)
-    last = nursery.start(tmp_path, "01", "lanes")
-    assert nursery.end(tmp_path, last) == ([], undisturbed[1])
-    assert_same(outcome(tmp_path), undisturbed[0], "lanes")
-    assert events(tmp_path, "resumes")[-2:] == [last, last] and len(set(events(tmp_path, "trains"))) == 3
 
 
 def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):

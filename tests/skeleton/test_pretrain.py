@@ -320,16 +320,3 @@ def test_selection_looks_at_the_nearest_neighbour_on_the_test_split():
     assert fast.best == pytest.approx(100 * references.score(readouts[data.test], data.labels[data.test]))
 
 
-def test_a_selection_continues_where_it_was():
-    undisturbed, resumed, evaluated = (selecting(select_every=1) for _ in range(3))
-    for _ in range(undisturbed.steps_per_epoch + 2):
-        undisturbed.step()
-    state = copy.deepcopy(undisturbed.state_dict())
-    resumed.load_state_dict(state)
-    evaluated.load_weights(state)
-    assert (evaluated.best, evaluated.taken) == (undisturbed.best, undisturbed.taken) and evaluated.best >= 0
-    for fast in (undisturbed, resumed):
-        for _ in range(fast.steps_per_epoch):
-            fast.step()
-        fast.restore()
-    assert resumed.best == undisturbed.best and torch.equal(weights(resumed), weights(undisturbed))
