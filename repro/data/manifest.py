@@ -112,6 +112,8 @@ class Images:
         size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
             class folders `train` and `val` that the manifest names.
         reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
+        test_every: of pictures in class folders alone, which nobody has split: n, if of each class's pictures, sorted
+            by name, every n-th is for test.
     """
 
     classes: int | tuple[str, ...]
@@ -120,6 +122,14 @@ class Images:
     source: str
     size: int | None = None
     reader: str | None = None
+    test_every: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.reader == "unsplit_class_folders") != (self.test_every is not None) or (self.test_every or 2) < 2:
+            raise ValueError(
+                f"reader={self.reader}, test_every={self.test_every}: pictures in class folders alone have the reader "
+                "unsplit_class_folders and test_every, at least 2, such as 5; others have neither"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -281,7 +291,25 @@ def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
 
 def names() -> list[str]:
     """Names of the declared data sets, sorted."""
-    return sorted(path.stem for path in shipped("data_manifests").glob("*.yaml"))
+    return sorted(files_of())
+
+
+def files_of() -> dict[str, Path]:
+    """The files that declare data sets, by name: those that come with the package, then those of REPRO_MANIFESTS.
+
+    Raises:
+        ValueError: if that is no folder, or one of its files has the name of another data set.
+    """
+    declared = {path.stem: path for path in shipped("data_manifests").glob("*.yaml")}
+    if not (further := os.environ.get("REPRO_MANIFESTS")):
+        return declared
+    folder = Path(further).expanduser().resolve()
+    if not folder.is_dir():
+        raise ValueError(f"REPRO_MANIFESTS={further} is no folder; name one of manifests, NAME.yaml")
+    for path in folder.glob("*.yaml"):
+        if (other := declared.setdefault(path.stem, path)) != path:
+            raise ValueError(f"{path} and {other} declare data sets of one name; rename the first, and its `name`")
+    return declared
 
 
 def plain(label: str) -> str:
@@ -301,8 +329,9 @@ def check_subset(name: str, subset: bool) -> None:
 
 
 def load_manifest(name: str) -> Manifest:
-    """Read data_manifests/<name>.yaml; ValueError names the data sets there are, or the file and its wrong field."""
-    path = shipped("data_manifests") / f"{choose('dataset', name, names())}.yaml"
+    """Read the file of a data set; ValueError names the data sets there are, or the file and its wrong field."""
+    declared = files_of()
+    path = declared[choose("dataset", name, sorted(declared))]
     return _declared(path, path.stat().st_mtime_ns)
 
 

@@ -109,7 +109,8 @@ def take_in(name: str, path: Path) -> ImageSet:
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, declared)
     elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
-        read = readers.tiny_imagenet if declared.images.reader == "tiny_imagenet" else readers.class_folders
+        own = declared.images.reader in ("tiny_imagenet", "unsplit_class_folders")
+        read = readers.READERS[declared.images.reader] if own else readers.class_folders
         pictures = read(path, declared)
     else:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "

@@ -1,5 +1,6 @@
 """Image data sets in their official layouts, and copies people have of them: as arrays, or as files left in folders."""
 
+import dataclasses
 import hashlib
 import io
 import itertools
@@ -167,6 +168,20 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
 
 
 @reader
+def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
+    """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
+
+    Classes and errors are as of `class_folders`. The split depends on the names of the files alone.
+    """
+    pictures = _by_class(path, declared, lambda place: place.parts[0], lambda place: True, split=False)
+    part = np.zeros_like(pictures.part)
+    for label in range(len(pictures.classes)):
+        rows = (pictures.labels == label).nonzero()[0]
+        part[rows[declared.images.test_every - 1 :: declared.images.test_every]] = PARTS.index("test")
+    return dataclasses.replace(pictures, part=part)
+
+
+@reader
 def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
@@ -304,23 +319,28 @@ def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
 
 
 def _by_class(
-    path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool]
+    path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool],
+    split: bool = True,
 ) -> Pictures:
-    """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs."""
+    """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs.
+
+    Where no folders `split` them, all are for training.
+    """
     def decoded(file: tuple[PurePosixPath, bytes]) -> tuple[int, str, str, np.ndarray]:
         place, contents = file
         image = np.asarray(read_rgb(contents, f"{path}: {place}", declared.images.size))
-        return int(place.parts[0] != "train"), class_of(place), f"{place}", image.transpose(2, 0, 1)
+        return int(split and place.parts[0] != "train"), class_of(place), f"{place}", image.transpose(2, 0, 1)
 
     rows = []
-    files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place))
+    files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place), split)
     with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image", disable=None) as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
             rows += pool.map(decoded, few)
             progress.update(len(few))
             _check_count(path, len(rows), declared)
     if not rows:
-        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in train/<class>/ or test/<class>/")
+        where = "train/<class>/ or test/<class>/" if split else "<class>/"
+        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in {where}")
     part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
     names = declared.images.names or tuple(sorted(set(kinds)))
     if len(names) > declared.images.count:
@@ -332,13 +352,19 @@ def _by_class(
     return Pictures(np.stack(images), labels, np.array(part), names)
 
 
-def _files(path: Path, accept: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
+def _files(
+    path: Path, accept: Callable[[PurePosixPath], bool], split: bool = True
+) -> Iterator[tuple[PurePosixPath, bytes]]:
     """(place, contents) of files in a folder or archive whose places, from `train`, `test` or `val` on, are accepted.
 
-    Pictures that lie in none of these are refused.
+    Pictures that lie in none of these are refused. Without a `split` places are of a folder and a name.
     """
     def place(name: str) -> PurePosixPath:
         parts = PurePosixPath(name).parts
+        if not split:
+            if len(parts) < 2 and name.lower().endswith(PICTURES):
+                raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
+            return PurePosixPath(*parts[-2:])
         start = next((number for number, part in enumerate(parts) if part in ("train", "test", "val")), len(parts))
         if start == len(parts) and name.lower().endswith(PICTURES):
             raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")

@@ -6,10 +6,14 @@ frames and of several experiments; `claims` with `RULES`, what judges sentences 
 `discrepancies.csv` that no shared rule does, and `PREPARED`, what makes of printed tables and others the rows compared;
 `verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
 `repro.report`, which knows no paper.
+
+Papers of another distribution are found by an entry point of the group `repro.papers`, which names a package of its
+own; each of its subpackages is then one here, as `repro.papers.NAME`.
 """
 
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import pkgutil
 from collections.abc import Mapping
@@ -28,10 +32,25 @@ if TYPE_CHECKING:
     from repro.table import Table
 
 
+for point in importlib.metadata.entry_points(group=__name__):  # of other distributions: packages that papers lie in
+    from repro.report.printed import FURTHER
+
+    places = importlib.util.find_spec(point.value).submodule_search_locations
+    __path__.extend(places)
+    FURTHER.extend(map(Path, places))
+
+
+def folders() -> dict[str, Path]:
+    """Where each paper lies, by the name of its package, sorted."""
+    places = {package.name: Path(package.module_finder.path) / package.name
+              for package in pkgutil.iter_modules(__path__) if package.ispkg}
+    return dict(sorted(places.items()))
+
+
 def offered(name: str, module: str = "") -> dict[str, Any]:
     """The value of that name in every paper's package, or in a module of it, where there is one; papers are sorted."""
     values = {}
-    for paper in sorted(package.name for package in pkgutil.iter_modules(__path__) if package.ispkg):
+    for paper in folders():
         place = ".".join(filter(None, (__name__, paper, module)))
         if importlib.util.find_spec(place) and hasattr(declared := importlib.import_module(place), name):
             values[paper] = getattr(declared, name)
@@ -51,7 +70,9 @@ def saved() -> dict[str, dict[str, Any]]:
         ValueError: if two have one name, or one has that of a table.
     """
     entries: dict[str, dict[str, Any]] = {}
-    for path in sorted(Path(__file__).parent.glob("*/experiments.yaml")):
+    for path in (folder / "experiments.yaml" for folder in folders().values()):
+        if not path.exists():
+            continue
         of_paper = yaml.safe_load(path.read_text(encoding="utf-8"))
         for name, entry in of_paper.items():
             if name in entries or name in lines():
@@ -109,7 +130,7 @@ def listed(name: str) -> "DataFrame":
 
     lists = []
     for paper, title in offered("TITLE").items():
-        path = Path(__file__).parent / paper / f"{name}.csv"
+        path = folders()[paper] / f"{name}.csv"
         if path.exists():
             lists.append(read_list(path).assign(paper=title))
     return pd.concat(lists, ignore_index=True)
@@ -125,7 +146,7 @@ def verdicts() -> "DataFrame":
 
     found = []
     for paper, title in offered("TITLE").items():
-        path = Path(__file__).parent / paper / "verdicts.csv"
+        path = folders()[paper] / "verdicts.csv"
         if path.exists():
             found.append(pd.read_csv(path, dtype=str, encoding="utf-8").assign(paper=title, folder=paper))
     return pd.concat(found, ignore_index=True)

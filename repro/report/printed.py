@@ -9,6 +9,7 @@ from pandas import DataFrame
 from repro.recipe import choose
 
 PAPERS = Path(__file__).parents[1] / "papers"
+FURTHER: list[Path] = []  # where papers of other distributions lie
 
 
 def names() -> list[str]:
@@ -41,7 +42,7 @@ def _read(name: str, **options) -> DataFrame:
 def _files() -> dict[str, Path]:
     """The files of all papers, by name; raises ValueError, naming both, if two have one."""
     files: dict[str, Path] = {}
-    for path in PAPERS.glob("*/printed/*.csv"):
+    for path in (path for folder in (PAPERS, *FURTHER) for path in folder.glob("*/printed/*.csv")):
         if (other := files.setdefault(path.stem, path)) != path:
             raise ValueError(f"{other} and {path} are printed tables of one name, by which they are read; rename one")
     return files

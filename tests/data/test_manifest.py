@@ -259,3 +259,18 @@ def test_counts_are_as_declared_where_something_is():
     manifest.check_counts("things", {"train": 3, "test": 0, "more": 1}, {"train": 3, "test": None}, "go")
     with pytest.raises(ValueError, match=r"things: train 3, test 0; expected train 1,000, test 0; go"):
         manifest.check_counts("things", {"train": 3, "more": 1}, {"train": 1000, "test": 0}, "go")
+
+
+def test_manifests_of_ones_own_stand_beside_those_that_come_along(tmp_path, monkeypatch):
+    text = (manifest.shipped("data_manifests") / "stl10.yaml").read_text()
+    (tmp_path / "birds.yaml").write_text(text.replace("name: stl10", "name: birds", 1))
+    before = manifest.names()
+    monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path))
+    assert manifest.names() == sorted([*before, "birds"])
+    assert manifest.load_manifest("birds").splits == manifest.load_manifest("stl10").splits
+    (tmp_path / "stl10.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"stl10.yaml and .*stl10.yaml declare data sets of one name; rename"):
+        manifest.names()
+    monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"REPRO_MANIFESTS=.*nowhere is no folder; name one of manifests"):
+        manifest.names()

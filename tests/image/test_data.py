@@ -181,6 +181,37 @@ def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader
         data.load("mine")
 
 
+@pytest.mark.parametrize("zipped_up", [False, True])
+def test_class_folders_without_parts_are_split_by_the_names_of_their_files(folders, monkeypatch, zipped_up):
+    """Of three cats and two dogs every second, by name, is for test: cat/1 and dog/b."""
+    images = pixels(5, 32)
+    names = ("cat/0", "cat/1", "cat/2", "dog/a", "dog/b")
+    files = {f"{name}.png": png(image) for name, image in zip(names, images, strict=True)}
+    place = folders / "data" / ("mine.zip" if zipped_up else "mine")
+    path = zipped(place, {f"pets/{name}": content for name, content in files.items()}) if zipped_up else (
+        write_folder(place, dict(reversed(files.items()))))
+    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name=place.name),))
+    monkeypatch.setitem(DATASETS, "mine", like)
+    unsplit = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
+    declared(monkeypatch, "mine", images=unsplit, train=3, test=2)
+    found = data.load("mine")
+    same_as(found, images, [0, 0, 0, 1, 1])
+    assert found.classes == ("cat", "dog") and found.test.tolist() == [False, True, False, False, True]
+    if not zipped_up:
+        (path / "loose.png").write_bytes(png(images[0]))
+        with pytest.raises(ValueError, match=r"loose.png does not lie in a folder <class>/"):
+            data.load("mine")
+
+
+@pytest.mark.parametrize("images", [
+    {"reader": "class_folders", "test_every": 5}, {"reader": "unsplit_class_folders"},
+    {"reader": "unsplit_class_folders", "test_every": 1},
+])
+def test_a_split_by_names_is_declared_where_there_is_no_other(images):
+    with pytest.raises(ValueError, match="the reader unsplit_class_folders and test_every, at least 2, such as 5;"):
+        dataclasses.replace(DATASETS["cifar10"].images, **images)
+
+
 def test_pictures_that_change_in_a_folder_are_read_again(folders, monkeypatch):
     images = pixels(4, 32)
     names = ("train/cat/0", "train/dog/0", "test/cat/0", "test/dog/0")
