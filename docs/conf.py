@@ -13,7 +13,7 @@ project = "repro"
 extensions = ["myst_nb"]
 root_doc = "index"
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath", "html_image"]
+myst_enable_extensions = ["dollarmath", "attrs_inline"]
 nb_execution_mode = "off"     # `repro report` has executed them
 nb_output_stderr = "remove"   # bars of progress
 nb_render_markdown_format = "myst"  # so that links of outputs lead to pages
@@ -32,13 +32,15 @@ STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-spac
 .dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
 .dt-container thead input { width: 7em }
 div[data-figure] { overflow-x: auto } div[data-figure] > div { min-width: 40em }"""
-DRAW = """for (const place of document.querySelectorAll("div[data-figure]")) {
-    const {data, layout, frames} = JSON.parse(place.dataset.figure), frame = {duration: 90, redraw: true}
-    const play = {label: "play", method: "animate", args: [null, {frame, transition: {duration: 0}}]}
-    if (frames?.length) layout.updatemenus = [{type: "buttons", x: 0, y: 1.3, xanchor: "left", buttons: [play]}]
-    Plotly.newPlot(place.appendChild(document.createElement("div")),
-                   {data, layout, frames, config: {responsive: true, displaylogo: false}})
-}"""
+DRAW = """addEventListener("DOMContentLoaded", () => {
+    for (const place of document.querySelectorAll("div[data-figure]")) {
+        const {data, layout, frames} = JSON.parse(place.dataset.figure), frame = {duration: 90, redraw: true}
+        const play = {label: "play", method: "animate", args: [null, {frame, transition: {duration: 0}}]}
+        if (frames?.length) layout.updatemenus = [{type: "buttons", x: 0, y: 1.3, xanchor: "left", buttons: [play]}]
+        Plotly.newPlot(place.appendChild(document.createElement("div")),
+                       {data, layout, frames, config: {responsive: true, displaylogo: false}})
+    }
+})"""
 HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
         f"<style>{STYLE}</style>")
 
@@ -48,7 +50,7 @@ def add_policy(app, page, template, context, doctree):
     context["metatags"] = HEAD + context.get("metatags", "")
     if "data-figure" in context.get("body", ""):
         script = context["pathto"]("_static/plotly.min.js", resource=True)
-        context["body"] += f'<script src="{script}"></script><script>{DRAW}</script>'
+        context["metatags"] += f'<script defer src="{script}"></script><script>{DRAW}</script>'
 
 
 def clean_outputs(app, doctree, page):

@@ -30,12 +30,12 @@ from repro.table import by_study, find
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
-GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*")
+GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*", "weights/*/*")
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
 SMOKE = ("\n\n**No result.** Of this table nothing is finished on the data at hand. What follows is a smoke run of "
          "bundled data, one epoch, which shows what the notebook does; its numbers say nothing about the paper.")
-SLOW = 300  # seconds that one cell of a notebook may take
+SLOW = 900  # seconds that one cell of a notebook may take
 CONTENTS = """
 
 ```{toctree}
@@ -131,6 +131,7 @@ def gather(root: Path, source: Path) -> None:
         else:
             target.write_bytes(path.read_bytes())  # an error of `shutil` names the source
     readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
     pages = [f"docs/{paper}" for paper in papers.offered("TITLE") if (root / "docs" / f"{paper}.md").exists()]
     (source / "index.md").write_text(readme + CONTENTS.replace("PAPERS", "\n".join(pages)), encoding="utf-8")
 

@@ -12,10 +12,8 @@ these data are not. The name of a table is an experiment as well: the table with
 """
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import functools
-import itertools
 import json
 import os
 import sys
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro import papers
@@ -37,7 +35,7 @@ from repro.report.text import in_text
 from repro.run import frames as saved_frames
 from repro.run.export import everything
 from repro.run.store import Cell, Store
-from repro.table import Asked, Table, run_table, studies
+from repro.table import Asked, Table, run_table
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -232,7 +230,8 @@ def draw(name: str, rows: DataFrame) -> Any:
 
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
-        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does.
+        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
+            one all stored cells, as `run.export.everything` does.
     """
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
@@ -345,43 +344,3 @@ def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
     usual = rows[columns].merge(plain, how="left", on=columns)["ours"]
     rows.insert(rows.columns.get_loc("published"), "usual", usual)
     return rows
-
-
-def cells_by_table(cells: DataFrame) -> dict[str, DataFrame]:
-    """Stored cells by the table whose experiments ask for them; see `Study.tidy`.
-
-    Returns:
-        The cells of each table in the order of its experiments, with what their rows are called, and what they were
-        asked to change: `setting` has the fields in which an experiment leaves the presets as a whole, `departures`
-        those in which a cell does besides.
-    """
-    tidy = {name: study.tidy(cells) for name, study in studies(papers.tables().values()).items()}
-    parts: dict[str, list[DataFrame]] = {name: [] for name in papers.tables()}
-    for experiment in _saved():
-        with contextlib.suppress(FileNotFoundError):  # of data that its entry does not name, and which are not here
-            parts[experiment.table].append(_placed(experiment, tidy[experiment.declared.study.name]))
-    return {name: pd.concat(of_table).drop_duplicates("key").reset_index(drop=True) if of_table
-            else tidy[papers.tables()[name].study.name][:0].assign(setting=None, departures=None)
-            for name, of_table in parts.items()}
-
-
-def _placed(experiment: Experiment, tidy: DataFrame) -> DataFrame:
-    """The cells of an experiment as `cells_by_table` has them, of all cells of its study."""
-    asked, table = {key: row for key, (_, row) in experiment.asked().items()}, experiment.declared
-    changed = {key: dict(row.departures) for key, row in asked.items()}
-    for (key, row), name in itertools.product(asked.items(), table.printed_by):
-        if name in row.changes:
-            changed[key][name] = row.changes[name]
-    setting: dict[str, Any] = {}
-    for name, value in ((name, value) for changes in changed.values() for name, value in changes.items()):
-        if not isinstance(experiment.fields[name], list) and table.study.recipe.named_by != name:
-            setting[name] = value
-    order = {key: place for place, key in enumerate(asked)}
-    found = tidy[tidy["key"].isin(asked)].sort_values("key", key=lambda keys: keys.map(order))
-    keys, called = found["key"], dict.fromkeys(name for row in asked.values() for name in row.called)
-    away = [{name: value for name, value in changed[key].items() if name not in setting} for key in keys]
-    return found.assign(
-        setting=Series([setting] * len(found), found.index, dtype=object),
-        departures=Series(away, found.index, dtype=object),
-        **{name: [asked[key].called[name] for key in keys] for name in called},
-    )

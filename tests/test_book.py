@@ -1,11 +1,12 @@
 """The book: what is executed and how, what is gathered, what its pages hold, and what takes the place of what."""
 
+import os
 from html.parser import HTMLParser
 
 import made_up_book
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import book
 from repro.data import manifest
@@ -112,6 +113,21 @@ def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
     assert failed == {"bad": "ZeroDivisionError: division by zero"}
     path, = (tmp_path / "executed").iterdir()
     assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "42\n"
+
+
+def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    sources = ("train, preset = 'missing', 'auto'", "# begin(globals(), \"made_up\")\nassert train != 'never'",
+               "import os\nprint(preset, os.environ['REPRO_RUNS'])")
+    cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
+    cells[1].metadata["tags"] = ["parameters"]
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(new_notebook(cells=cells, metadata=metadata), tmp_path / "notebooks" / "bad.ipynb")
+    assert book.execute(tmp_path / "notebooks", tmp_path / "executed") == {}
+    executed = nbformat.read(tmp_path / "executed" / "bad.ipynb", as_version=4)
+    assert executed.cells[0].source == f"# A table{book.SMOKE}"
+    preset, runs = executed.cells[-1].outputs[0].text.split()
+    assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Commands about data: what is listed, taken in and prepared, and what is refused."""
+"""Commands about data: what is listed and taken in."""
 
 import numpy as np
 import pytest
@@ -46,17 +46,6 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
 def test_bundled_data_need_no_download(repro, tmp_path, name):
     assert repro("data", "download", name) == (0, f"{name} is bundled and needs no download\n", "")
     assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["ucf101", "--pipeline", "authors"], "ucf101 has no option --pipeline; its options are --size"),
-    (["ntu", "--size", "128"], "ntu has no option --size; its options are --pipeline"),
-    (["ucf101", "--size", "4"], "size=4 should be a height of pictures from 8 to 512 pixels"),
-    (["ucf1O1"], "did you mean 'ucf101'"), (["cifar10"], "cifar10 needs no command: it is prepared when it is loaded"),
-    (["hmdb51"], "hmdb51"),
-])
-def test_preparing_refuses(repro, arguments, message):
-    assert message in refused(repro("data", "prepare", *arguments))
 
 
 @pytest.mark.parametrize("error", [MemoryError(), MemoryError("cannot allocate 3 GiB")])

@@ -4,7 +4,6 @@ import sys
 import threading
 from types import SimpleNamespace
 
-from command_line import refused
 from made_up_study import SHAPED, shaped
 
 from repro import experiments, papers
@@ -15,6 +14,7 @@ from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
 
+papers.tables()  # they read what data sets there are when they are imported: before the project's root is another
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 
 
@@ -76,7 +76,6 @@ def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkey
     assert shown == [["ours", "0"], ["ours", "1"], ["yours", "1"]]
     mine, = repro("results", "list", "--mine", "--dataset", "ucla")[1].splitlines()[1:]
     assert mine.endswith("  AE") and len(repro("results", "list", "--dataset", "ntu")[1].splitlines()) == 1
-    assert "dataset='uclaa' is not one of" in refused(repro("results", "list", "--dataset", "uclaa"))
 
 
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
@@ -114,7 +113,6 @@ def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_
     assert (status, out) == (1, f"{tmp_path / 'out' / 'drawn'}\n")
     assert errors == "repro: odd could not be drawn (TypeError: text beside numbers)\n"
     assert seen == [(figures, []), (tmp_path / "runs" / "figures", []), (tmp_path / "out", ["odd"])]
-    assert "leave one of them out" in refused(repro("figures", "--committed", "--output", "x"))
 
 
 def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
@@ -127,4 +125,3 @@ def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
     _, out, _ = repro("claims", "--paper", "JCL")
     assert max(map(len, out.splitlines())) <= 100
     assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids
-    assert "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy" in refused(repro("claims", "--paper", "jcl"))

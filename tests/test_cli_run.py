@@ -1,4 +1,4 @@
-"""Tables from the command line: what is refused, what is trained, and errors that a reader can mend."""
+"""Tables from the command line: what is trained and printed, and errors that a reader can mend."""
 
 import json
 import os
@@ -12,39 +12,6 @@ from command_line import refused
 
 from repro.data import manifest
 from repro.run import training
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["taxonomi"], "name='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
-        (["taxonomy_ulca"], "; did you mean 'taxonomy_ucla'?"),
-        (["taxonomy", "--dataset", "ulca"], "; did you mean 'ucla'?"),
-        (["taxonomy", "--engine", "locale"], "engine='locale' is not one of: auto, inline, local, dask; did"),
-        (["taxonomy", "--objectives", "CE+AD,AD+CE"], "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
-        (["taxonomy", "--epochs"], "epochs='true' should be a whole number"),
-        (["taxonomy", "--epochs", "3", "4"], "'4' is no option; options begin with --, and a list has commas"),
-        (["taxonomy", "--epochs", "3", "--epochs=4"], "--epochs is there twice; give its values as a comma list"),
-        (["--epochs", "3", "taxonomy"], "--epochs stands where the table should: repro run NAME ...; tables are "),
-        ([], "nothing stands where the table should: repro run NAME ...; tables are "),
-        (["taxonomy", "--epoch", "3"], "; did you mean 'epochs'?"),
-        (["taxonomy", "--ad-weight", "25", "--objectives", "CE"], "ad_weight='25' changes nothing of CE; AD use it"),
-        (["encoder_collapse", "--objectives", "all"], "objectives='all' is not one of: random, AE"),
-        (["image_methods", "--dataset", "cifar10", "--subset"], "run `repro data import cifar10 FILE`"),
-        *(([table, "--subset"], "is bundled and whole; leave --subset out")
-          for table in ("image_methods", "taxonomy", "transfer")),
-        (["image_methods", "--sampler", "ohem"], "category_diversity have it"),
-        (["ohem_vs_active", "--batch", "0"], "batch=0 should be between 1 and 14316557"),
-        (["transfer", "--dataset", "kinetics700"], "kinetics700"),
-        (["taxonomy", "--dataset", "ucla"], "ask for all_sqe.zip at https://"),
-    ],
-)
-def test_run_refuses(repro, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.setattr(training, "train", None)  # nothing may be trained
-    errors = refused(repro("run", *arguments))
-    assert errors.startswith("repro: ") and message in errors
-    assert not (tmp_path / "runs" / "cells").exists()
-
 
 SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")
 

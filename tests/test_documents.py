@@ -145,7 +145,8 @@ def test_what_is_listed_is_shown_and_the_tests_named_are_there():
 
 
 @pytest.mark.parametrize("command", [command for command in commands() if command not in LISTED])
-def test_a_command_as_it_is(repro, command):
+def test_a_command_as_it_is(repro, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write where they are given
     words = shlex.split(command)
     assert words[0] == "repro", f"{command} is no command of ours: list it in this file, and why it is not executed"
     status, out, errors = repro(*words[1:])

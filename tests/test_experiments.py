@@ -10,7 +10,7 @@ import pytest
 
 import repro
 from repro import experiments, papers
-from repro.experiments import Experiment, beside_recipe, cells_by_table, find, results
+from repro.experiments import Experiment, beside_recipe, find, results
 from repro.report.text import in_text
 from repro.run.export import read_cells
 
@@ -102,18 +102,6 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
     assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
 
 
-def test_cells_stand_in_the_table_of_their_experiment_with_what_departs():
-    found = cells_by_table(committed())
-    seen = "dataset == 'multiomniglot' and distinct == 2000 and batch == 128 and seed < 3"
-    headroom = found["ohem_vs_active"].query(seen)
-    assert len(headroom) == 24 and {name for row in headroom["setting"] for name in row} == {
-        "characters", "distinct", "frequency", "redrawn", "augmented"}
-    assert sorted(map(str, headroom["departures"])) == ["{'dictionary': 256}"] * 12 + ["{}"] * 12
-    assert not found["cross_modal"]["key"].duplicated().any() and set(found) == set(papers.tables())
-    layers = found["taxonomy"].query("layers == 3 and learning_rate == 0.001")
-    assert {str(row) for row in layers["setting"]} == {"{'layers': 3}"}
-
-
 @pytest.mark.parametrize(("entry", "message"), [
     ({"table": "taxonomi"}, "table='taxonomi' is not one of: .*taxonomy"),
     ({"table": "taxonomy", "says": "", "sedes": 1}, "parameter='sedes' is not one of: .*did you mean 'seeds'"),
@@ -132,7 +120,6 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
     cells.loc[odd, "recipe"] = json.dumps({"field_of_another_branch": 1})
     monkeypatch.setattr(experiments, "everything", lambda: cells)
     pd.testing.assert_frame_equal(results("taxonomy_synthetic"), whole)
-    assert sum(map(len, cells_by_table(cells).values()))
     line, = capsys.readouterr().err.splitlines()
     assert "cannot be read and is left out ('field_of_another_branch' is not a field of SkeletonRecipe" in line
 

@@ -547,7 +547,7 @@ def test_of_several_learners_the_mean_of_their_numbers_counts_and_each_has_a_fol
     folder = Store(declared).folder(METHODS.cells(method="both")[0].key)
     assert (folder / "checkpoint.pt").exists() and not list(folder.glob("*/checkpoint*"))
     result = json.loads((folder / "result.json").read_text())
-    assert result["method_told"] == "both" and result["evaluation"] == 2 and result["cost"]["steps"] == 2.0
+    assert result["select"] == "both" and result["evaluation"] == 2 and result["cost"]["steps"] == 2.0
     assert {"seconds", "finished", "commit", "precision"} <= result["cost"].keys()
 
 

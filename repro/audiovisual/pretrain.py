@@ -17,6 +17,7 @@ from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.negatives import NonFinite, select
 from repro.contrast.objectives import info_nce
+from repro.contrast.samplers import SAMPLERS
 from repro.run.ahead import ahead
 from repro.run.fit import NonFiniteLoss
 from repro.run.learner import Learner, ShuffledBatches, seeds
@@ -90,6 +91,7 @@ class Pretrainer(Gatherer):
         super().__init__(recipe, data, seed, device)
         method = recipe.method
         self.modalities, self.members = modalities_of(data), members(recipe, data)
+        self.sampler = SAMPLERS[recipe.sampler]
         contrasted = self.modalities if method in SELF_SUPERVISED else ()
         selected = MODALITIES if method == "cmacc" else ()
         self.terms = (*contrasted, "loss", *(f"categories_{modality}" for modality in selected))
@@ -172,8 +174,8 @@ class Pretrainer(Gatherer):
         """See `Learner.unrecordable`."""
         if self.recipe.method == "cmacc" and self.recipe.renewed:
             return "keys of selected negatives are made of views that the host draws"
-        if self.recipe.method == "cmacc" and self.recipe.sampler == "released":
-            return "the published selection repeats k-means until the host sees that nothing changes"
+        if self.recipe.method == "cmacc" and self.sampler.waits:
+            return f"the sampler {self.sampler.name} waits for the device"
         return super().unrecordable()
 
     def _supervised(self, views: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
@@ -235,7 +237,7 @@ class Pretrainer(Gatherer):
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
-        The published code's selection takes the batch itself for candidates too, and excludes none.
+        Samplers that take the batch itself for candidates too exclude none.
         """
         if self.fills_pools:
             for modality in MODALITIES:
@@ -249,14 +251,14 @@ class Pretrainer(Gatherer):
             present = torch.zeros(len(self.categories), dtype=torch.bool, device=self.device)
             present.index_fill_(0, self.entries[modality].entries.flatten(), True)
             excluded = present[candidate_items]
-            if self.recipe.sampler == "released":
+            if self.sampler.batch_first:
                 own = self.finished(outputs[modality][0].detach())
                 candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
                 excluded = None
             selected = select(
-                self.recipe.sampler, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
+                self.sampler.name, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
                 generator=self.selection_generator, temperature=self.recipe.posterior_temperature,
-                normalised=self.recipe.normalised, checked=not self.fixed or self.recipe.sampler == "released",
+                normalised=self.recipe.normalised, checked=not self.fixed or self.sampler.waits,
             )
             entering, keys = candidate_items[selected], candidates[selected]
             if self.recipe.renewed:  # by another view: those of the pool are up to an epoch older than the positives

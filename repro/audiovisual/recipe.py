@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
 from repro.audiovisual.decode import LARGEST_CROP
+from repro.contrast.samplers import SAMPLERS
 from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, distinct, of, parse_names, setting, swept
 from repro.table import Lazy, Study
@@ -15,7 +16,6 @@ EVALUATION = 1  # raise when `repro.audiovisual.study.measure` measures more, or
 
 SELF_SUPERVISED = ("smoco", "xmoco", "cmacc")
 METHODS = ("scratch", "supervised", *SELF_SUPERVISED)
-SAMPLERS = ("gradient", "feature", "random", "ohem", "released")
 VIDEO_TRUNKS = ("r3d18", "r2plus1d18", "small_video", "small_image")
 AUDIO_TRUNKS = ("audio18", "small_audio", "small_image")
 
@@ -115,6 +115,11 @@ def on_clips(recipe: Any) -> bool:
     return not on_grids(recipe)
 
 
+def judged_by_queries(recipe: Any) -> bool:
+    """Whether a recipe's sampler looks at the queries; an unknown one, which is refused by name, does."""
+    return recipe.sampler not in SAMPLERS or SAMPLERS[recipe.sampler].posterior
+
+
 trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
 trains_on_grids, trains_on_clips = both(trains, on_grids), both(trains, on_clips)
 finetunes = both(on_clips, lambda recipe: recipe.targets != "")
@@ -168,7 +173,7 @@ class AudioVisualRecipe(Recipe):
     temperature: float = setting(0.7, PAPER, least=1e-6, used=contrasts)
     posterior_temperature: float = setting(
         1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6,
-        used=both(selects, lambda recipe: recipe.sampler not in ("random", "feature")))
+        used=both(selects, judged_by_queries))
     own_excluded: bool = setting(
         True, "assumed, the paper is silent: earlier keys of an item in the dictionary are no negatives of its query",
         used=contrasts)

@@ -15,24 +15,12 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import (
-    NonFinite,
-    check_shapes,
-    check_temperatures,
-    magnitudes,
-    moderate,
-    moderated,
-    query_norms,
-    raised,
-)
-from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, pseudo_labelled, second_factor
-from repro.contrast.seeding import released, seeds, uniformly
+from repro.contrast.arguments import NonFinite, check_shapes, check_temperatures, magnitudes, moderated, raised
+from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, second_factor
+from repro.contrast.samplers import SAMPLERS, Pool
+from repro.contrast.seeding import seeds
 
-__all__ = [
-    "STRATEGIES", "NonFinite", "gradient_factors", "gradient_norms", "kmeans_plusplus", "pairwise_sq_distance", "select"
-]
-
-STRATEGIES = ("fifo", "random", "ohem", "gradient", "feature", "released")
+__all__ = ["NonFinite", "gradient_factors", "gradient_norms", "kmeans_plusplus", "pairwise_sq_distance", "select"]
 
 _ADVICE = {
     "P": "give one row, or one flag, per candidate of a pool that is not empty",
@@ -177,34 +165,21 @@ def select(
 ) -> Tensor:
     """Choose the candidates that enter the dictionary.
 
-    - "fifo": the first, in the order given: MoCo's rule, where the candidates are the keys of the batch.
-    - "random": uniform, without replacement.
-    - "ohem": the largest losses -log p_ny of `gradient_factors`, in descending order; of equal ones the earlier.
-    - "gradient", or "active" as the paper calls its method: `kmeans_plusplus` over the gradients of `gradient_factors`;
-      uniform if these are equal, as with a single query.
-    - "feature": `kmeans_plusplus` over the candidates.
-    - "released": what the published code does instead, which waits for the device. The candidates are first the batch's
-      own features, row i the positive of query i, then the pool. A candidate is embedded as the gradient of the
-      queries' mean cross-entropy with respect to it: (p - onehot)' q / (M t). Seeds are drawn in proportion to the
-      distance, not its square, then k-means runs until nothing changes, and the point of every cluster nearest to its
-      mean is chosen, of equally near ones the earliest. Uniform draws make up for clusters that lose all points; the
-      published code returns fewer.
-
     Args:
-        strategy: one of `STRATEGIES`, or "active".
+        strategy: one of `repro.contrast.samplers.SAMPLERS`, or "active", as the paper calls "gradient".
         candidates: (P, d) keys, used as given. Normalise them first if the objective does.
         queries: (M, d) outputs q_j = W h_j + bias of the last layer, before any normalisation.
         query_inputs: (M, e) inputs h_j of the last layer.
-        n_select: number to choose, at least 0; for 0 neither the queries' norms nor what "released" needs is checked.
+        n_select: number to choose, at least 0; for 0 neither the queries' norms nor what a strategy needs is checked.
         excluded: (P,) bool, True for candidates never to be chosen, as those in the dictionary; None for no such. They
-            take neither time nor memory, but with "released".
+            take neither time nor memory, but with strategies of the whole pool.
         generator: on the device of the candidates; for equal states and devices the choice is the same.
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1).
         normalised: whether the classes are the queries divided by their norms. The gradient then goes through the
             division: it is no outer product any more and the bias has one too; all distances are still exact.
         checked: whether values are looked at, for which the host waits for the device. Otherwise all is left to the
             device, as a recording needs: of values that are not finite, or of fewer admissible candidates than
-            n_select, any rows are chosen, excluded ones cost as much as others, and "released" is refused.
+            n_select, any rows are chosen, excluded ones cost as much as others, and strategies that wait are refused.
 
     Returns:
         (n_select,) int64 distinct rows of the candidates, on their device.
@@ -217,8 +192,9 @@ def select(
 
     Source: CM-ACC, Alg. 2 and 3, Tables 2 and 3; "released" from the released code.
     """
-    if strategy not in (*STRATEGIES, "active"):
-        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(STRATEGIES)}")
+    sampler = SAMPLERS.get("gradient" if strategy == "active" else strategy)
+    if sampler is None:
+        raise ValueError(f"strategy={strategy!r} should be one of {', '.join(SAMPLERS)}")
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     given = _checked(candidates, queries, query_inputs, temperature)
@@ -227,38 +203,21 @@ def select(
     check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
     if excluded.dtype != torch.bool:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
-    if strategy == "released" and not checked:
-        raise ValueError("strategy='released' waits for the device to see when k-means ends; leave out checked=False")
-    free, rows = ~excluded, None
+    if sampler.waits and not checked:
+        raise ValueError(f"strategy={strategy!r} waits for the device, as it looks at values; leave out checked=False")
+    free, rows, size = ~excluded, None, None
     if checked:
         size, _, _, admissible = magnitudes(given, free.sum())
         _check_count(n_select, rows=len(free), admissible=int(admissible))
-    if strategy == "fifo" or n_select == 0:
-        return free.byte().argsort(descending=True, stable=True)[:n_select]
-    if strategy == "random":
-        return uniformly(free, n_select, generator)
+    if n_select == 0:
+        return torch.empty(0, dtype=torch.int64, device=free.device)
     candidates, queries, query_inputs = raised(*given.values())
     with torch.autocast(candidates.device.type, enabled=False):
-        if strategy in ("ohem", "released"):
-            classes = queries / query_norms(queries, checked=checked) if normalised else queries
-        if strategy == "released":
-            return released(candidates, classes, temperature, free, n_select, generator)
-        if checked and admissible < len(free):  # the others would cost as much: with a large dictionary most of a pool
+        if checked and not sampler.whole and admissible < len(free):  # the others would cost as much: most of a pool
             rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait once more
             candidates, free = candidates[rows], free[rows]
-        if strategy == "ohem":
-            _, losses = pseudo_labelled(candidates @ (classes / temperature).T)
-            if checked:
-                magnitudes({"the loss of candidates and queries": losses})
-            chosen = losses.masked_fill_(~free, -1).argsort(descending=True, stable=True)[:n_select]
-        else:
-            keys = moderate(candidates, size) if checked else moderated({"keys": candidates}, checked=False)[0]
-            if strategy == "feature":
-                embeddings = Embeddings(keys)
-            else:
-                embed = normalised_gradients if normalised else gradients
-                embeddings = embed(keys, candidates, queries, query_inputs, temperature, checked)
-            chosen = seeds(embeddings, free, n_select, generator)
+        pool = Pool(candidates, queries, query_inputs, free, n_select, generator, temperature, normalised, size)
+        chosen = sampler.choose(pool)
     return chosen if rows is None else rows[chosen]
 
 

@@ -222,8 +222,7 @@ def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
 
     Recipes are called as `key_of` has it. They are pooled within one target, and untrained networks among themselves.
     """
-    keys = [key_of(row) for row in results.rows[results.apart].to_dict("records")]
-    rows = results.rows.assign(recipe=keys)
+    rows = results.rows.assign(recipe=[key_of(row, results) for row in results.rows.to_dict("records")])
     runs = rows.groupby(["recipe", "seed"], sort=False)[measure].mean().unstack("seed").dropna(how="all")
     first = rows.drop_duplicates("recipe").set_index("recipe").loc[runs.index]
     if results.errors == OWN:
@@ -233,9 +232,9 @@ def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
     return runs, target + untrained.map({True: " untrained", False: " trained"})
 
 
-def key_of(row: Fields) -> str:
-    """What `runs_of` calls a recipe: the values that tell it apart."""
-    return ", ".join(map(str, row.values())) or "all"
+def key_of(row: Fields, results: Results) -> str:
+    """What `runs_of` calls the recipe of a row: the values that tell it apart."""
+    return ", ".join(str(row[column]) for column in results.apart) or "all"
 
 
 # Rules that papers share
@@ -276,7 +275,7 @@ def _differences(
     """Our first rows minus the second ones, or minus a number unless that is NaN."""
     (runs, kinds), differences = runs_of(results, measure), []
     for pair in found:
-        one, other = (key_of({column: row[column] for column in results.apart}) for row in pair)
+        one, other = (key_of(row, results) for row in pair)
         if not {one, other} <= {*runs.index}:
             differences.append(MISSING)
         elif not math.isnan(number):
@@ -401,12 +400,11 @@ def agrees(claim: Claim, results: Results) -> Judged:
     if results.level != PAPER:
         return NOT_RUN, {}
     found = pairs(claim, results)
-    keys = [key_of({column: row[column] for column in results.apart}) for row, _ in found]
-    called, (runs, kinds) = dict(zip(keys, _names(found), strict=True)), runs_of(results, claim.measure)
+    called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
+    runs, kinds = runs_of(results, claim.measure)
     known, counts = [key for key in called if key in runs.index], runs.count(axis=1)
-    records = results.rows[results.apart].to_dict("records")
-    published = dict(zip(map(key_of, records), results.rows["published"], strict=True))
-    table = statistics.entries(runs.loc[known], Series(published), kinds[known])
+    published = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
+    table = statistics.entries(runs.loc[known], published, kinds[known])
     entries = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
                for key, row in zip(table.index, table.itertuples(), strict=True)}
     entries |= dict.fromkeys(_lacking(claim, found), MISSING)
@@ -435,7 +433,7 @@ def steadier(claim: Claim, results: Results) -> Judged:
     (runs, _), found = runs_of(results, claim.measure), pairs(claim, results)
     numbers, p = {}, []
     for name, pair in zip(_names(found), found, strict=True):
-        values = [runs.loc[key_of({column: row[column] for column in results.apart})].dropna() for row in pair]
+        values = [runs.loc[key_of(row, results)].dropna() for row in pair]
         ratio = values[0].var() / values[1].var()
         numbers[f"variance of {name}"] = exact(ratio)
         p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))

@@ -260,7 +260,8 @@ def span(axes: Axes, direction: str, least: float) -> None:
 
 def entitle(figure: Figure, finding: str, provenance: str) -> None:
     """The finding above a picture, and below it, small, what it was drawn from."""
-    figure.suptitle(textwrap.fill(finding, TITLE_WIDTH), fontweight="bold", x=0.01, ha="left")
+    title = textwrap.fill(finding, TITLE_WIDTH, break_on_hyphens=False)
+    figure.suptitle(title, fontweight="bold", x=0.01, ha="left")
     below = LINE_HEIGHT * (provenance.count("\n") + 1.5)
     above = below
     for legend in figure.legends:  # between the panels and the provenance
@@ -294,7 +295,7 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     """Below everything, where it hides nothing, in as many columns as the figure's width has room for."""
     if handles:
         longest = max(len(handle.get_label()) for handle in handles)
-        columns = max(1, round(figure.get_figwidth() / COLUMN * WIDEST) // (longest + 8))  # of a key and its space
+        columns = max(1, WIDEST // (longest + 8))  # of a key and its space
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 

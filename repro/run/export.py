@@ -3,7 +3,7 @@
 import csv
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,23 +116,6 @@ def export(finished: DataFrame, path: Path) -> DataFrame:
     cells = merged(before, finished[finished["preset"] != "smoke"])
     write_atomically(path, lambda temporary: cells.to_csv(temporary, index=False))
     return cells
-
-
-def whole_lines(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a CSV file, opened with `newline=""`, its header first, each with its number.
-
-    ValueError if a line has more or fewer values than the header, or a quotation does not end.
-    """
-    reader = csv.reader(text, strict=True)
-    try:
-        header = next(reader, [])
-        yield reader.line_num, header
-        for row in reader:
-            if len(row) != len(header):
-                raise ValueError(f"line {reader.line_num}: {len(row)} values, expected {len(header)}")
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise ValueError(f"{error}") from error
 
 
 def _checked(line: int, row: list[str]) -> list[str]:

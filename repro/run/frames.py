@@ -5,6 +5,7 @@ the logs of a training: `progress` has a line for every report, `epochs` the mea
 was measured along training, a row for each measure.
 """
 
+import csv
 import io
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ import pandas as pd
 from pandas import DataFrame
 
 from repro.data.disk import write_atomically
-from repro.run.export import whole_lines
 from repro.run.store import parse_json
 
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}
@@ -35,12 +35,13 @@ def read_csv(path: Path) -> DataFrame:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        list(whole_lines(io.StringIO(text)))  # pandas would pad a line that is cut
+        header, *rows = csv.reader(io.StringIO(text), strict=True)
+        if any(len(row) != len(header) for row in rows):  # which pandas would pad
+            raise ValueError(f"a line has not the {len(header)} values of the first")
         frame = pd.read_csv(io.StringIO(text), dtype={"key": str}, keep_default_na=False)
-        numbers = frame.select_dtypes("number")
-        if frame.empty or not np.isfinite(numbers.to_numpy(float)).all():
+        if frame.empty or not np.isfinite(frame.select_dtypes("number").to_numpy(float)).all():
             raise ValueError("it has no rows, or other than finite numbers")
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({str(error).strip()}); restore it from version control or, in "
                          "REPRO_RUNS, delete it and run the table again") from error
     return frame

@@ -68,7 +68,19 @@ def test_hostile_outputs_do_nothing(browser, site):
         seen.page.goto(f"{address}/notebooks/hostile.html")
         seen.page.wait_for_timeout(500)
         assert seen.page.url == f"{address}/notebooks/hostile.html" and seen.strangers == []
+        assert seen.page.title() != "evil" and seen.page.locator(".js-plotly-plot").count() > 0
         assert seen.page.get_by_text("<script>the last output</script>").is_visible()
+
+
+def test_a_figure_of_the_explorer_is_drawn_and_plays_without_a_kernel(browser, site):
+    with served(site) as address, watched(browser) as seen:
+        seen.page.goto(f"{address}/notebooks/notebook.html")
+        point = seen.page.locator(".js-plotly-plot .point")
+        point.wait_for()
+        before = seen.page.evaluate("document.querySelector('.js-plotly-plot').data[0].y[0]")
+        seen.page.get_by_text("play", exact=True).click()
+        seen.page.wait_for_function("document.querySelector('.js-plotly-plot').data[0].y[0] === 2")
+        assert before == 0 and (seen.errors, seen.strangers) == ([], [])
 
 
 def test_the_text_is_searched(browser, site):

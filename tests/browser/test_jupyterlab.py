@@ -5,7 +5,7 @@ import re
 import browsing
 import nbformat
 import pytest
-from browsing import LabNotebook, jupyter_lab, watched
+from browsing import FIGURES, LabNotebook, jupyter_lab, watched
 from nbformat.v4 import new_code_cell, new_notebook
 
 from repro.data import manifest
@@ -23,7 +23,8 @@ def folder(tmp_path_factory):
         for parameter, value in {"objectives": objectives, "preset": "smoke", "device": "cpu"}.items():
             ours.cells[1].source = re.sub(rf'(?m)^({parameter}: str = )"\w+"', rf'\1"{value}"', ours.cells[1].source)
         nbformat.write(ours, folder / f"{name}.ipynb")
-    cells = [new_code_cell(source) for source in ('from PIL import Image\nImage.new("L", (40, 40))', "1 / 0", "2")]
+    figure = "import plotly.graph_objects as go\ngo.FigureWidget(go.Scatter(y=[1, 2]))"
+    cells = [new_code_cell(source) for source in (figure, "1 / 0", "2")]
     made = new_notebook(cells=cells, metadata={"kernelspec": ours.metadata.kernelspec})
     nbformat.write(made, folder / "failing.ipynb")
     return folder
@@ -51,37 +52,40 @@ def test_the_taxonomy_from_cleared_outputs(browser, lab):
 
 
 def test_the_explorer_from_cleared_outputs(browser, lab):
-    """Every view's slider, play, and a click on a point change its picture.
+    """Every view's slider, play, and a click on a point change its figure.
 
-    Pictures are skeletons, embeddings with a film, targets, training and selection in this order.
+    Figures are skeletons, embeddings, targets and selection in this order.
     """
     with watched(browser) as seen:
         notebook = LabNotebook(seen.page, lab, "explore.ipynb")
         assert notebook.outputs("*").count() == 0
         notebook.run_all()
         assert notebook.errors() == []
-        for number, slider in {0: "frame", 1: "neighbours", 3: "temperature", 5: "drawn"}.items():
-            before = notebook.picture(number)
+        for number, slider in {0: "turn (degrees)", 1: "neighbours", 2: "temperature", 3: "seed"}.items():
+            before = notebook.figure(number)
             notebook.move_slider(slider)
-            assert notebook.picture(number, other_than=before) != before
-        for number, player in ((0, 0), (5, 1)):
-            before = notebook.picture(number)
+            assert notebook.figure(number, other_than=before) != before
+        for number, player in ((0, 0), (3, 1)):
+            before = notebook.figure(number)
             notebook.press_play(player)
-            assert notebook.picture(number, other_than=before) != before
-        film, planes, middle = notebook.picture(2), notebook.picture(1), notebook.outputs("img.embedding-view")
+            assert notebook.figure(number, other_than=before) != before
+            notebook.press_play(player)  # a second time: it stands still
+        skeletons, planes = notebook.figure(0), notebook.figure(1)
+        middle = seen.page.locator(FIGURES).nth(1).locator(".scatterlayer .points path").nth(40)
+        middle.scroll_into_view_if_needed()
         box = middle.bounding_box()
-        middle.click(position={"x": 0.27 * box["width"], "y": 0.4 * box["height"]})  # among the points of the left run
-        assert notebook.picture(2, other_than=film) != film
-        assert notebook.picture(1, other_than=planes) != planes
+        seen.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert notebook.figure(0, other_than=skeletons) != skeletons
+        assert notebook.figure(1, other_than=planes) != planes
         assert notebook.errors() == [] and seen.strangers == []
 
 
-def test_a_cell_that_fails_and_a_picture_that_stands_still_are_noticed(browser, lab, monkeypatch):
+def test_a_cell_that_fails_and_a_figure_that_stands_still_are_noticed(browser, lab, monkeypatch):
     with watched(browser) as seen:
         notebook = LabNotebook(seen.page, lab, "failing.ipynb")
         notebook.run_all()
         assert len(notebook.errors()) == 1 and "ZeroDivisionError" in notebook.errors()[0]
-        picture = notebook.picture()
+        figure = notebook.figure()
         monkeypatch.setattr(browsing, "PATIENCE", 1000)
-        with pytest.raises(Exception, match="no other picture 0 within 1000 ms"):
-            notebook.picture(other_than=picture)
+        with pytest.raises(Exception, match="Timeout 1000ms exceeded"):
+            notebook.figure(other_than=figure)

@@ -13,8 +13,8 @@ from typing import Any
 
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
-from repro.experiments import cells_by_table
 from repro.run import export, frames
+from repro.table import studies
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import made_up_cells
@@ -168,8 +168,8 @@ def read_cells(contents: bytes, folder: Path) -> None:
         numbers = [value for value in json.loads(row["metrics"]).values() if type(value) is not str]
         assert all(type(value) in (int, float) and math.isfinite(value) for value in numbers), numbers
         assert type(json.loads(row["recipe"])) is dict and row["seed"] >= 0
-    for gathered in cells_by_table(export.merged(found, found[:0])).values():
-        assert set(gathered["key"]) <= set(found["key"])
+    for study in studies().values():
+        assert set(study.tidy(export.merged(found, found[:0]))["key"]) <= set(found["key"])
 
 
 def log_files() -> list[bytes]:

@@ -36,6 +36,12 @@ STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "
 BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
 CELL = Cell("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
+ODD = {  # what bytes and values do not come by: of the result and of the recipe
+    "result.json": ({"linear": "50.0"}, {"knn1": "fifty"}, {"seed": 3}, {"value": 1.5}, {"select": 2},
+                    {"evaluation": -0.5}, {"linear": 10**30}, {"note": "x" * 2**20}),
+    "recipe.json": ({"dataset": "copy \udcff"}, {"changes": {"\ud800": 1}}, {"seed": -3}, {"version": -1}),
+}
+STEPS = (-1, 7, 10**12, 2**70, 6.0, float("nan"), "6")
 LINE = {"step": 3, "of": 6, "CE": 1.5, "loss": 1.5, "seconds": 0.5}
 
 
@@ -48,7 +54,11 @@ def checkpoint() -> bytes:
 
 
 def damage_checkpoint(contents: bytes, draw: Random) -> bytes:
-    """Other bytes; now and then with the digest that belongs to them, as only ill will would have it."""
+    """Other bytes, or another step; now and then with the digest that belongs to them, as ill will would have it."""
+    if draw.random() < 0.1:
+        archive = io.BytesIO()
+        torch.save(STATE | {"step": draw.choice(STEPS)}, archive)
+        return archive.getvalue() + hashlib.sha256(archive.getbuffer()).digest()
     if draw.random() < 0.3:
         archive = mutations.of_bytes(contents[: -fit.DIGEST], draw)
         return archive + hashlib.sha256(archive).digest()
@@ -65,6 +75,7 @@ def read_checkpoint(contents: bytes, folder: Path) -> None:
     if (folder / "checkpoint.damaged.pt").exists():
         assert_equal_states(state, BEFORE)
         raise Refused(said.getvalue())
+    fit.check_step(folder, state, STATE["step"])
     if contents[: -fit.DIGEST] == checkpoint()[: -fit.DIGEST]:
         assert_equal_states(state, STATE)
     assert type(state) is dict and state.keys() == STATE.keys()
@@ -125,6 +136,8 @@ def results() -> list[dict[str, bytes]]:
 def damage_results(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
     """One of the files with other values, words or bytes."""
     name = draw.choice(("result.json", "result.json", *files))
+    if name in ODD and draw.random() < 0.2:
+        return files | {name: json.dumps(json.loads(files[name]) | draw.choice(ODD[name])).encode()}
     damage = mutations.of_text if name == "progress.jsonl" else mutations.of_json
     return files | {name: damage(files[name], draw)}
 
@@ -138,20 +151,17 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     assert 0 <= trained(run.folder) <= 1 and owner(run.folder)
     fit._truncate(run.folder / "progress.jsonl", 6)
     problems = [line for line in examined_runs(store.root) if isinstance(line, Problem)]
-    try:
-        cell, = store.finished()
-        result = run.result
-    except ValueError as error:
-        assert problems, "the doctor overlooks it"
-        raise error
-    assert not problems
+    rows = finished_cells(store).to_dict("records")
+    assert bool(problems) != bool(rows), "what is left out is not what the doctor lists"
+    if problems:
+        raise Refused(problems[0])
+    cell, = store.finished()
+    result = run.result
     stated = {name: json.loads(files[f"{name}.json"]) for name in ("result", "recipe")}
     assert cell == {"changes": None} | stated["recipe"] | {"result": result} and result == stated["result"]
     assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
-    row, = finished_cells(store).to_dict("records")
-    assert json.loads(row["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
-    losses = frames.read(run.folder, "progress", 1)
-    assert np.isfinite(losses[["step", "CE", "loss"]].to_numpy()).all()
+    assert json.loads(rows[0]["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
+    assert np.isfinite(frames.read(run.folder, "progress", 1).to_numpy()).all()
 
 
 def _recordings(root: Path) -> None:

@@ -12,17 +12,17 @@ from torch.nn.functional import cross_entropy, normalize
 from watched import Watch
 
 from repro.contrast.negatives import (
-    STRATEGIES,
     gradient_factors,
     gradient_norms,
     kmeans_plusplus,
     pairwise_sq_distance,
     select,
 )
+from repro.contrast.samplers import SAMPLERS
 
 
 @pytest.mark.parametrize("normalised", [False, True])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", SAMPLERS)
 def test_rows_are_distinct_and_admissible_up_to_the_last(strategy, normalised):
     tensors = arguments(30, 5, 4, 3, dtype=torch.float32)
     tensors[0][10:20] = tensors[0][3]
@@ -105,7 +105,7 @@ def test_equal_candidates_are_drawn_uniformly(strategy, value):
 
 
 @pytest.mark.parametrize("power", [-70, 70])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", SAMPLERS)
 def test_the_scale_of_the_features_does_not_matter(strategy, power):
     """Posteriors stay if the queries shrink as the candidates grow; the embeddings get a common factor.
 
@@ -141,7 +141,7 @@ def test_values_that_are_not_finite_are_named(place, name, value):
     tensors = arguments(8, 3, 4, 2)
     tensors[place][2, 1] = value
     reads = [lambda: gradient_factors(*tensors), lambda: gradient_norms(*tensors),
-             *(lambda strategy=strategy: rows_of(strategy, tensors, n_select=2) for strategy in STRATEGIES)]
+             *(lambda strategy=strategy: rows_of(strategy, tensors, n_select=2) for strategy in SAMPLERS)]
     for read in reads:
         with pytest.raises(ValueError, match=f"^{name} has values that are not finite"):
             read()
@@ -192,7 +192,7 @@ A, B = torch.ones(4, 2), torch.ones(3, 3)
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: chosen("hardest"), ValueError, "strategy='hardest' should be one of fifo, random, ohem, gradient"),
     *((lambda strategy=strategy: chosen(strategy, n_select=6, excluded=NEITHER), ValueError,
-       "n_select=6 should be between 0 and 5, as many of the 8 candidates") for strategy in STRATEGIES),
+       "n_select=6 should be between 0 and 5, as many of the 8 candidates") for strategy in SAMPLERS),
     (lambda: chosen(n_select=-1, excluded=NEITHER), ValueError, "n_select=-1 should be between 0 and 5"),
     (lambda: chosen(n_select=2.5), TypeError, r"n_select=2\.5 should be a whole number"),
     (lambda: chosen(n_select=True), TypeError, "n_select=True should be a whole number"),
@@ -237,20 +237,23 @@ def test_tensors_and_temperatures_that_do_not_fit_are_refused(read):
 # ---------------------------------------------------------------------------------------------- determinism, precision
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", SAMPLERS)
 def test_equal_generators_choose_alike_and_nothing_else_is_touched(strategy):
     tensors = [tensor.requires_grad_() for tensor in arguments(40, 4, 5, 3, dtype=torch.float32)]
     before = [tensor.detach().clone() for tensor in tensors]
     state = torch.get_rng_state()
     rows = [rows_of(strategy, tensors, n_select=15, seed=seed) for seed in (0, 0, 1)]
-    assert rows[0] == rows[1] and (rows[0] != rows[2] or strategy in ("ohem", "fifo"))
+    generator = drawing(0)
+    chosen(strategy, tensors, n_select=15, generator=generator)
+    draws = not torch.equal(generator.get_state(), drawing(0).get_state())
+    assert rows[0] == rows[1] and (rows[0] != rows[2]) == draws
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(tensor, old) for tensor, old in zip(tensors, before, strict=True))
     assert not any(factor.requires_grad for factor in gradient_factors(*tensors))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", SAMPLERS)
 def test_autocast_and_half_precision_leave_the_computation_in_float32(strategy, dtype):
     tensors = [tensor.to(dtype) for tensor in arguments(60, 6, 16, 8)]
     expected = rows_of(strategy, [tensor.float() for tensor in tensors], n_select=30)
@@ -282,7 +285,7 @@ def test_no_tensor_grows_with_the_candidates_that_are_excluded(strategy):
 # ---------------------------------------------------------------------------------------------- unchecked
 
 
-LEFT_TO_THE_DEVICE = [strategy for strategy in STRATEGIES if strategy != "released"]
+LEFT_TO_THE_DEVICE = [name for name, sampler in SAMPLERS.items() if not sampler.waits]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -328,5 +331,5 @@ def test_unchecked_values_that_are_not_finite_choose_rows_and_too_few_candidates
 
 
 def test_the_released_choice_cannot_be_left_to_the_device():
-    with pytest.raises(ValueError, match=r"strategy='released' waits for the device .*; leave out checked=False"):
+    with pytest.raises(ValueError, match=r"strategy='released' waits for the device, .* leave out checked=False"):
         select("released", *arguments(20, 5, 4, 3), n_select=3, excluded=None, generator=drawing(0), checked=False)

@@ -24,17 +24,10 @@ SETTINGS = {  # no question about news, and every cell in the page
 CELLS = "jupyterapp.shell.currentWidget.content.model.toJSON().cells.filter(cell => cell.cell_type === 'code')"
 FAILED = f"{CELLS}.flatMap(cell => cell.outputs).filter(output => output.output_type === 'error')"
 FINISHED = f"() => {FAILED}.length > 0 || {CELLS}.every(cell => cell.execution_count !== null)"
-PICTURE = """async ([selector, number, other, patience]) => {
-    for (const begun = Date.now(); Date.now() - begun < patience; await new Promise(then => setTimeout(then, 100))) {
-        const image = document.querySelectorAll(selector)[number];
-        if (!image || !image.complete || !image.naturalWidth) continue;
-        const answer = await fetch(image.src).catch(() => null);  // replaced meanwhile
-        if (answer === null) continue;
-        const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await answer.arrayBuffer()));
-        const text = [...digest].map(byte => byte.toString(16).padStart(2, "0")).join("");
-        if (text !== other) return text;
-    }
-    throw new Error(`no other picture ${number} within ${patience} ms`);
+FIGURES = ".jp-OutputArea-output .js-plotly-plot"
+FIGURE = """([selector, number, other]) => {
+    const figure = document.querySelectorAll(selector)[number];
+    return figure && figure.querySelector("svg") && figure.innerHTML !== other && figure.innerHTML;
 }"""
 
 
@@ -157,9 +150,9 @@ class LabNotebook:
         """What outputs show, as a locator: `outputs("table")`, `outputs("img")`."""
         return self.page.locator(f".jp-OutputArea-output {selector}")
 
-    def picture(self, number: int = 0, other_than: str = "") -> str:
-        """The hash of the bytes of a picture in the outputs, counted from 0; waits until it is another one."""
-        return self.page.evaluate(PICTURE, [".jp-OutputArea-output img", number, other_than, PATIENCE])
+    def figure(self, number: int = 0, other_than: str = "") -> str:
+        """What a figure of plotly in the outputs draws, counted from 0; waits until it is something else."""
+        return self.page.wait_for_function(FIGURE, arg=[FIGURES, number, other_than], timeout=PATIENCE).json_value()
 
     def move_slider(self, description: str, number: int = 0) -> None:
         """Move a slider of that label, counted from 0, by one step to the right, with the keyboard."""

@@ -1,15 +1,10 @@
 """What a drawn figure shows: its lines, its texts, and whether these can be read."""
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
 
-import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from pandas import DataFrame
 
 from repro.report import style
 
@@ -32,9 +27,9 @@ def _visible_texts(figure: Figure) -> list[Text]:
     return [text for text in texts if text not in hidden]
 
 
-def assert_legible(figure: Figure, width: float = style.COLUMN) -> None:
-    """The figure is a column or so many inches wide; its texts are large enough, inside it, apart from one another."""
-    assert figure.get_figwidth() == width
+def assert_legible(figure: Figure) -> None:
+    """The figure is a column wide; its texts are large enough, inside it, apart from one another."""
+    assert figure.get_figwidth() == style.COLUMN
     figure.draw_without_rendering()  # which places the texts of legends
     texts = _visible_texts(figure)
     boxes = [text.get_window_extent() for text in texts]
@@ -44,15 +39,3 @@ def assert_legible(figure: Figure, width: float = style.COLUMN) -> None:
         assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
     for (first, a), (second, b) in itertools.combinations(zip(texts, boxes, strict=True), 2):
         assert not a.overlaps(b), (first, second)
-
-
-def assert_settled(draw: Callable[[DataFrame], Figure], table: DataFrame, folder: Path) -> None:
-    """The reader's settings change nothing, and the table stays as it was."""
-    before = table.copy()
-    written = [path.read_bytes() for path in style.save(draw(table), folder / "figure", "caption", {})]
-    pd.testing.assert_frame_equal(table, before)
-    with matplotlib.rc_context({"font.size": 20, "ytick.labelsize": 20}):
-        figure = draw(table)
-        assert_legible(figure)
-        again = style.save(figure, folder / "figure", "caption", {})
-    assert [path.read_bytes() for path in again] == written

@@ -1,13 +1,19 @@
 """Parts of a book: a notebook with every kind of output, one whose outputs are hostile, and cells with such names."""
 
 import base64
+import html
 import io
+import json
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pandas import DataFrame
 from PIL import Image
 
 EVIL = "https://evil.example"
+HOSTILE_FIGURE = json.dumps({
+    "data": [{"y": [0], "mode": "text", "text": ["<img src=x onerror=document.title='evil'>"]}],
+    "layout": {"images": [{"source": f"{EVIL}/f.png"}]},
+})
 HOSTILE = (
     f'<meta http-equiv="refresh" content="0;url={EVIL}/">', f'<base href="{EVIL}/">',
     f'<form action="{EVIL}/"><button formaction="{EVIL}/">go</button></form>',
@@ -19,8 +25,10 @@ HOSTILE = (
     f"<style>@import url({EVIL});</style>", f'<p style="background: url({EVIL})">styled</p>',
     f'<video poster="{EVIL}/c.png"><source src="{EVIL}/d.mp4"></video>',
     "<a href=\"javascript:alert('evil')\">link</a>",
+    f"<div data-figure='{html.escape(HOSTILE_FIGURE)}'></div>",
     "<a href=\"data:text/html,<script>alert('evil')</script>\">link</a>",
 )
+FIGURE = json.dumps({"data": [{"y": [0]}], "layout": {}, "frames": [{"data": [{"y": [n]}]} for n in (1, 2)]})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NAME = "<img src=x onerror=document.title='evil'></script><script>document.title='evil'</script>"
 
@@ -51,6 +59,7 @@ def notebook():
         shown(text__html="<table border='1'><tr><th>objective</th></tr><tr><td>CE</td></tr></table>"),
         shown(text__markdown="**Partly**: 1 of 2, see [the table](../index.md)."),
         shown(image__png=picture("navy"), text__plain="<Figure>"),
+        shown(text__html=f'<div data-figure="{html.escape(FIGURE)}"></div>'),
     ])
 
 

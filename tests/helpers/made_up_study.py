@@ -85,7 +85,7 @@ def learners(recipe, data, seed, device):
 
 
 def measure(learner):
-    found = {"linear": learner.model["number"].item(), "method_told": learner.recipe.method}
+    found = {"linear": learner.model["number"].item(), "select": learner.recipe.method}
     return found | ({"knn1": learner.taken / 4} if learner.recipe.method != "plain" else {})
 
 

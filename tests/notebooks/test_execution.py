@@ -97,9 +97,10 @@ def test_printed_numbers_stand_in_tables_of_their_own(name, parameters, beginnin
 def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     notebook = executed("explore", tmp_path, kernel=True, objectives="random,CE+AD", seeds="3", **SMOKE)
     assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
-    assert len(pictures(notebook)) == 5  # skeletons, embeddings, targets, training, selection
-    views = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in str(output)]
-    assert all("application/vnd.jupyter.widget-view+json" in view for view in views)
+    assert len(pictures(notebook)) == 1  # of recorded poses
+    views = [output.data for cell in notebook.cells for output in cell.get("outputs", [])
+             if "data-figure" in output.get("data", {}).get("text/html", "")]
+    assert len(views) == 4 and all("application/vnd.jupyter.widget-view+json" in view for view in views)
     assert {recipe_of(path)["objectives"] for path in runs(tmp_path)} == {"random", "CE+AD"}
     state = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
     lists = [widget["state"]["_options_labels"] for widget in state if widget["model_name"] == "DropdownModel"]

@@ -78,7 +78,7 @@ RECORDABLE = [
 RELEASED = {"sampler": "released", "learning_rate": 2**-7, "warmup": 0}
 UNRECORDABLE = {
     "made of views that the host draws": (pairs, ("cmacc",), {"renewed": True, "groups": 2, "precision": "bfloat16"}),
-    "repeats k-means until the host sees": (pairs, ("cmacc",), RELEASED),
+    "the sampler released waits for the device": (pairs, ("cmacc",), RELEASED),
     "packs the sequences": (skeletons, (ALL,), {"bidirectional": True, "units": 8}),
 }
 CASES = [*RECORDABLE, *UNRECORDABLE.values()]

@@ -153,9 +153,10 @@ def test_a_description_with_other_parts_is_named(store, finished, change, messag
 
 
 @pytest.mark.parametrize(("text", "share"), [
-    ("", 0), ("{", 0), ("3", 0), ('{"step": 3}', 0), ('{"step": 3, "of": 0}', 0), ('{"step": "3", "of": 6}', 0),
-    ('{"step": 3, "of": 6}', 0.5), ('{"step": 30, "of": 6}', 1), ('{"step": -3, "of": 6}', 0),
-    ('{"step": NaN, "of": 6}', 0), ("[" * 100_000, 0), ('{"step": 1, "of": 9}\n' * 900 + '{"step": 3, "of": 6}', 0.5),
+    ("", 0), ("{", 0), ("3", 0), ('{"step": 3}', 0), ('{"step": 3, "of": -1}', 0), ('{"step": "3", "of": 6}', 0),
+    ('{"step": 3, "of": 5}', 0.5), ('{"step": 6, "of": 6}', 6 / 7), ('{"step": 30, "of": 6}', 1),
+    ('{"step": -3, "of": 6}', 0),
+    ('{"step": NaN, "of": 6}', 0), ("[" * 100_000, 0), ('{"step": 1, "of": 9}\n' * 900 + '{"step": 3, "of": 5}', 0.5),
 ], ids=lambda value: str(value)[:20])
 def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, share):
     run = store.run(CELL)

@@ -11,10 +11,7 @@ from repro.contrast.objectives import info_nce, jcl
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE
 from repro.report.claims import PAIRED, Judged, Results, Rule, above, exact
-from repro.report.printed import printed
 from repro.report.statistics import Estimate
-
-HELD = ["M_prime", "lambda", "tau"]  # in two of the three panels of Fig. M.2
 
 
 def _random(*size: int) -> Tensor:
@@ -41,40 +38,6 @@ def upper_bound(*_: Any) -> Judged:
         float(most["closed_form"] - most[name]), float(most[f"{name}_std"]) / repeats**0.5, repeats - 1, (repeats,))
         for name in ("outside", "inside")}
     return above({"": numbers["nats above the mean outside the logarithm"]}), numbers
-
-
-def _held(name: str) -> set[str]:
-    """The values that the panels of Fig. M.2 hold of one quantity."""
-    return set(printed("jcl_ablation_settings")[name]) - {"varied"}
-
-
-def _settings(experiment: str) -> dict[str, str]:
-    table = printed("jcl_hyperparameters")
-    return table[table["experiment"] == experiment].set_index("key")["value"].to_dict()
-
-
-def one_varies(*_: Any) -> Judged:
-    """Whether each panel of Fig. M.2 varies one quantity and all hold the same values of the others."""
-    varied = (printed("jcl_ablation_settings").set_index("figure") == "varied").sum()
-    numbers = {f"values held of {name}": exact(len(_held(name))) for name in HELD}
-    return all(len(_held(name)) == 1 for name in HELD) and bool((varied == 1).all()), numbers
-
-
-def other_keys_alone(*_: Any) -> Judged:
-    """Whether Fig. M.3 has the temperature and the strength that Fig. M.2 holds, and another number of keys."""
-    pairs = {name: (float(_settings("visualisation")[name]), float(*_held(name))) for name in HELD}
-    numbers = {f"{name}, Fig. {figure}": exact(value) for name, values in pairs.items()
-               for figure, value in zip(("M.3", "M.2"), values, strict=True)}
-    return [name for name, (shown, held) in pairs.items() if shown != held] == ["M_prime"], numbers
-
-
-def whole_batches(*_: Any) -> Judged:
-    """Whether the queue holds a whole number of batches of both sizes."""
-    pretraining = _settings("imagenet1k_pretrain")
-    queue = int(pretraining["queue_size"])
-    batches = [int(pretraining["dequeue_per_step"]), int(_settings("ablation")["batch"])]
-    numbers = {f"steps of {batch}": exact(queue / batch) for batch in batches}
-    return all(queue % batch == 0 for batch in batches), numbers
 
 
 def diagonal_says_correlation(*_: Any) -> Judged:
@@ -140,7 +103,6 @@ def by_model(results: Results) -> Results:
 
 PREPARED = {"log/similarity_variance_images_cifar10": by_model}
 RULES: dict[str, Rule] = {
-    "upper bound": upper_bound, "one varies": one_varies, "other keys alone": other_keys_alone,
-    "whole batches": whole_batches,
-    "diagonal says correlation": diagonal_says_correlation, "cheaper than vanilla": cheaper_than_vanilla,
+    "upper bound": upper_bound, "diagonal says correlation": diagonal_says_correlation,
+    "cheaper than vanilla": cheaper_than_vanilla,
 }

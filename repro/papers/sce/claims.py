@@ -9,7 +9,7 @@ from repro.contrast.objectives import ceil, info_nce, ressl, sce
 from repro.papers.sce.published import printed_grid
 from repro.report import statistics
 from repro.report.claims import Claim, Judged, Results, Rule, above, exact, runs_of
-from repro.report.printed import PAPERS, printed
+from repro.report.printed import printed
 from repro.report.statistics import Estimate
 
 SAME = 1e-3  # nats, below which a rest of the loss is called negligible
@@ -66,13 +66,6 @@ def pseudo_code(*_: Any) -> Judged:
     return all(number.value < SAME for number in numbers.values()), numbers
 
 
-def hundred_classes(*_: Any) -> Judged:
-    """Whether the list has a hundred distinct identifiers of ImageNet."""
-    listed = (PAPERS / "sce" / "printed" / "imagenet100_classes.txt").read_text(encoding="utf-8").split()
-    right = len(listed) == len(set(listed)) == 100 and all(name[0] == "n" and len(name) == 9 for name in listed)
-    return right, {"identifiers": exact(len(listed)), "distinct": exact(len(set(listed)))}
-
-
 def _features() -> list[torch.Tensor]:
     """Random unit vectors of 256 numbers: 16 queries, their keys, and a dictionary."""
     generator = torch.Generator().manual_seed(0)
@@ -82,5 +75,5 @@ def _features() -> list[torch.Tensor]:
 
 RULES: dict[str, Rule] = {
     "best pairs": best_pairs, "best beyond noise": best_beyond_noise, "keeps its accuracy": keeps_its_accuracy,
-    "decomposition": decomposition, "pseudo-code": pseudo_code, "hundred classes": hundred_classes,
+    "decomposition": decomposition, "pseudo-code": pseudo_code,
 }

@@ -81,12 +81,12 @@ def _best(table: DataFrame, published: Series) -> str:
     if trained.empty:
         return "Random initialisation alone"
     best = trained.loc[trained["ours"].idxmax()]
-    beyond = ""
-    if published.notna().any():
-        beyond = f"; in print {table.loc[published.idxmax(), 'objectives']}"
     baseline = table.loc[table["objectives"] == "random", "ours"]
     above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    return f"Highest here is {best['objectives']}{above}{beyond}"
+    in_print = table.loc[published.idxmax(), "objectives"] if published.count() > 1 else None
+    if in_print == best["objectives"]:
+        return f"Highest here and in print is {in_print}{above}"
+    return f"Highest here is {best['objectives']}{above}" + (f"; in print {in_print}" if in_print else "")
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
