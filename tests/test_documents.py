@@ -35,6 +35,10 @@ ELSEWHERE = {  # by the file that executes them, long ones on bundled data and w
     "tests/report/test_markdown.py": ["repro report --markdown"],
     "tests/image/test_study.py": ["repro results weights KEY"],
     "tests/test_book.py": ["repro report"],
+    "tests/examples/test_skeleton_data_set.py": [
+        "repro recipe taxonomy --dataset utd_mhad",
+        "repro run taxonomy --dataset utd_mhad --preset smoke --objectives AE+CE",
+    ],
     "tests/examples/test_image_data_set.py": [
         "repro data import svhn part.npz", "repro recipe image_methods --dataset svhn",
         "repro run image_methods --dataset svhn --subset --preset smoke --method ressl",
