@@ -120,17 +120,12 @@ def term_lowers(claim: Claim, results: Results) -> Judged:
     """Whether objectives are less accurate with the term `first` than without it, on average over their pairs."""
     ours, drops = accuracies(claim, results), {}
     for name in ours.index:
-        with_term = glm.OBJECTIVES[_bits(name, claim.first)]
+        terms = {*name.split("+"), claim.first}
+        with_term = "+".join(term for term in glm.TERMS if term in terms)
         if with_term != name and with_term in ours:
             drops[name] = ours[name] - ours[with_term]
     numbers = {f"lowered by, mean of {len(drops)} pairs": statistics.mean(Series(drops, dtype=float))}
     return above(numbers), numbers
-
-
-def _bits(name: str, term: str) -> int:
-    """The place in `glm.OBJECTIVES` of an objective with one more term."""
-    terms = {*name.split("+"), term}
-    return next(place for place, other in enumerate(glm.OBJECTIVES) if {*other.split("+")} == terms)
 
 
 def mixing_gains(claim: Claim, results: Results) -> Judged:

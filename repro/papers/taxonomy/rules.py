@@ -94,7 +94,8 @@ def compared(log: DataFrame) -> DataFrame:
         theirs.
     """
     columns, found = {0: printed_column(), 1: exchange(printed_column(), LOW, HIGH)}, readings(log)
-    deviations = Series({rule: _between_seeds(values) for rule, values in found.items()}, dtype=float)
+    deviations = Series({rule: statistics.pooled(values.drop(index=SCATTERED, errors="ignore")).value
+                         for rule, values in found.items()}, dtype=float)
     last = [name for name in found if name.startswith("epoch ")][-1:]
     rows = []
     for rule, deviation in deviations.fillna(deviations[last].sum(min_count=1)).items():
@@ -111,11 +112,6 @@ def printed_column() -> Series:
 def exchange(values: Series, first: str, second: str) -> Series:
     """Values by objective, two of them exchanged."""
     return values.rename({first: second, second: first})[values.index]
-
-
-def _between_seeds(values: DataFrame) -> float:
-    """The deviation between seeds, pooled over all objectives but those whose seeds fall apart; NaN if unknown."""
-    return statistics.pooled(values.drop(index=SCATTERED, errors="ignore")).value
 
 
 def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, object]:
