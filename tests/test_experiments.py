@@ -120,6 +120,8 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
     cells.loc[odd, "recipe"] = json.dumps({"field_of_another_branch": 1})
     monkeypatch.setattr(experiments, "everything", lambda: cells)
     pd.testing.assert_frame_equal(results("taxonomy_synthetic"), whole)
+    study = find("taxonomy_synthetic").declared.study
+    assert len(study.tidy(cells)) == (cells["study"] == study.name).sum() - 1
     line, = capsys.readouterr().err.splitlines()
     assert "cannot be read and is left out ('field_of_another_branch' is not a field of SkeletonRecipe" in line
 
