@@ -12,7 +12,7 @@ from PIL import Image
 EVIL = "https://evil.example"
 HOSTILE_FIGURE = json.dumps({
     "data": [{"y": [0], "mode": "text", "text": ["<img src=x onerror=document.title='evil'>"]}],
-    "layout": {"images": [{"source": f"{EVIL}/f.png"}]},
+    "layout": {"title": {"text": f"<a href=\"javascript:location='{EVIL}'\">a</a><script>location='{EVIL}'</script>"}},
 })
 HOSTILE = (
     f'<meta http-equiv="refresh" content="0;url={EVIL}/">', f'<base href="{EVIL}/">',

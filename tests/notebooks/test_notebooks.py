@@ -6,8 +6,9 @@ import re
 import nbformat
 import pytest
 from executed_notebooks import CELLLESS, FOLDER, READING, RESULTS, SMOKE, begin, code_cells
+from pandas import DataFrame
 
-from repro import TABLES
+from repro import TABLES, notebook
 from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
@@ -153,14 +154,30 @@ def test_the_explorer_declares_whatever_its_cells_take():
     }
 
 
+def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
+    table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "published": [None, None]})
+    html = notebook.shown(table, precision=1).to_html()
+    assert "ours" in html and "50.1<" in html and "published" not in html and "nan" not in html
+    with pytest.raises(ValueError, match="train='missing' trains it"):
+        notebook.shown(table[:0])
+
+
+def test_what_is_to_be_done_counts_the_presets_that_there_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    listed = [TABLES["taxonomy"].cells(preset=preset, objectives="CE")[0] for preset in ("quick", "smoke", "quick")]
+    notebook.begin({}, lambda: listed)
+    assert "3 cells of preset quick, smoke on synthetic, 0 finished" in capsys.readouterr().out
+
+
 def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     asked = []
-    monkeypatch.setattr(skeleton_data, "examples", lambda *names, **options: asked.append((names, options)) or ({}, ()))
-    monkeypatch.setattr(figures, "pose_strip", lambda *_: None)
+    shown, drawn = {str(action): action for action in range(10)}, []
+    monkeypatch.setattr(skeleton_data, "examples", lambda *names, **how: asked.append((names, how)) or (shown, ()))
+    monkeypatch.setattr(figures, "pose_strip", lambda poses, bones: drawn.extend(poses))
     poses = next(cell for cell in code_cells(FOLDER / "taxonomy.ipynb") if "pose_strip" in cell.source)
     exec(poses.source, {"dataset": "ntu", "pipeline": "predict_cluster"})
-    assert asked == [(("ntu",), {"pipeline": "predict_cluster"})]
+    assert asked == [(("ntu",), {"pipeline": "predict_cluster"})] and drawn == ["0", "4", "8"]
 
 
 @every_notebook
