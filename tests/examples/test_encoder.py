@@ -18,7 +18,7 @@ cells = {json.loads(path.read_text())["recipe"]["encoder"]: path.parent.name
          for path in manifest.runs_root().glob("cells/*/recipe.json")}
 run("results", "weights", cells["graph"], "--output", "graph.safetensors")
 encoder = repro.load("graph.safetensors")
-neighbours = encoder.model.encoder.neighbours
+neighbours = encoder.model.neighbours
 print("joints", len(neighbours), int((neighbours > 0).sum()))
 """
 TEST = "tests/skeleton/test_graph.py"
