@@ -183,8 +183,7 @@ def load(name: str | Path) -> Encoder:
         if isinstance(view, RecordedView):
             known = {"dataset": "synthetic", "subset": False}  # its own data set may be unknown here
             trained = SkeletonRecipe.from_dict(texts["recipe"] | known)
-            # earlier files have no bones, and repeat what the recipe says
-            make = functools.partial(SkeletonModel, trained, architecture["features"], architecture.get("bones", ()))
+            make = functools.partial(SkeletonModel, trained, **architecture)
             layers, size = trained.layers, trained.units
         else:
             make, layers, size = functools.partial(ImageModel, **architecture), 1, TRUNKS[architecture["name"]]

@@ -157,11 +157,7 @@ REFUSED = [  # what is typed, and what the message says
     ("recipe positive_keys --tau 0.1", "; it is called temperature"),
     ("recipe taxonomy --lr 0.1", "; it is called learning_rate"),
     ("run image_methods --sampler ohem", "category_diversity have it"),
-<<<<<<< HEAD
-    ("run taxonomy --ad-weight 25 --objectives CE", "ad_weight='25' changes nothing of CE; AD use it: "),
-=======
     ("run taxonomy --ad-weight 25 --objectives CE", "ad_weight='25' changes nothing of CE; AD use it"),
->>>>>>> f
     ("run encoder_collapse --objectives all", "objectives='all' is not one of: random, AE"),
     ("run ohem_vs_active --batch 0", "batch=0 should be between 1 and 14316557"),
     ("run image_methods --dataset cifar10 --subset", "run `repro data import cifar10 FILE`"),
