@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.stopwatch import options, show, turns
+from repro.experiments import find_table
 from repro.run import device as devices
 from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
 from repro.run.training import train
 from repro.skeleton.recipe import SKELETONS
-from repro.table import find
 
 
 def finish(cells: Sequence[Cell], engine: str, workers: int) -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     """Print a line per engine and number of workers."""
     settings = options(__doc__, workers="1,2", objectives="CE", cells=4, rounds=3)
     seeds = ",".join(map(str, range(settings.cells)))
-    cells = find("taxonomy").cells("synthetic", preset="quick", objectives=settings.objectives, seeds=seeds)
+    cells = find_table("taxonomy").cells("synthetic", preset="quick", objectives=settings.objectives, seeds=seeds)
     counts = [int(count) for count in settings.workers.split(",")]
     kinds = [("inline", 1), *(("local", count) for count in counts if count > 1)]
     works = {f"{engine}, {count}": functools.partial(finish, cells, engine, count) for engine, count in kinds}

@@ -25,11 +25,11 @@ from repro.audiovisual import MODALITIES
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.data import manifest
+from repro.experiments import find_table
 from repro.image.model import trunk
 from repro.image.recipe import ImageRecipe
 from repro.run.device import precision_of
 from repro.skeleton.recipe import SUBSETS, SkeletonRecipe
-from repro.table import find
 
 RATES = {"bfloat16": 60e12, "float32": 20e12}  # operations a second, assumed of a GPU of the H100's kind
 GPU = torch.device("cuda")
@@ -116,7 +116,7 @@ def main() -> None:
     for tables, unit in ((RECURRENT, 1e9), (TABLES, 1e15)):
         print(f"{'printed table, one seed':<48}{'cells':>6}{f'{unit:.0e}':>12}{'GPU hours':>11}  at so many a second")
         for title, table, dataset, fields in tables:
-            recipes = find(table).recipes(dataset, "paper", **fields)
+            recipes = find_table(table).recipes(dataset, "paper", **fields)
             amount = sum(COSTS[type(recipe)](recipe) for recipe in recipes)
             rate = 1 / FRAME if tables is RECURRENT else RATES[precision_of(recipes[0], GPU)]
             hours = amount / rate / 3600

@@ -9,7 +9,7 @@ imported when they are asked for, as what they need takes seconds.
 import importlib
 from typing import Any
 
-PUBLIC = {"run_table": "repro.table", "finished": "repro.table", "results": "repro.experiments",
+PUBLIC = {"run_table": "repro.experiments", "finished": "repro.experiments", "results": "repro.experiments",
           "frames": "repro.experiments", "draw": "repro.experiments", "load": "repro.encoders"}
 
 

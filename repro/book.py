@@ -25,8 +25,7 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.data import manifest
 from repro.data.disk import naming, scratch
-from repro.experiments import experiments, results
-from repro.table import by_study, find
+from repro.experiments import by_study, experiments, find_table, results
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
@@ -211,7 +210,7 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
 
 def _readable(table: str) -> Iterator[dict[str, Any]]:
     """The arguments of a table's experiments that have results and whose data are here."""
-    version = find(table).study.version
+    version = find_table(table).study.version
     for experiment in experiments().values():
         if experiment.table != table or not experiment.data or experiment.version not in (None, version):
             continue
@@ -227,7 +226,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     """Write the page of all cells: of every study a table to search, sort and filter, without a network.
 
     Args:
-        studies: by name, cells as of `repro.table.by_study`.
+        studies: by name, cells as of `repro.experiments.by_study`.
         source: the folder of the page, `cells.md`.
     """
     import itables

@@ -110,13 +110,12 @@ def run(
     from repro import experiments
     from repro.report.text import in_text, readable, written_out
     from repro.run import device as devices
-    from repro.table import plan_table
 
     where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
         if plan:
             experiment = experiments.find(name)
-            print(plan_table(experiment.table, **where, **experiment.arguments | choices))
+            print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
         rows = experiments.run(name, tensorboard=tensorboard, **where, **choices)
         if devices.first():
@@ -240,8 +239,8 @@ def results_list(
 
     Example: repro results list --mine --dataset ucla
     """
+    from repro.experiments import studies
     from repro.run.export import exported, finished_cells, merged
-    from repro.table import studies
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
@@ -402,13 +401,14 @@ def doctor() -> None:
 
 def _options(name: str, choices: Mapping[str, str]) -> list[str]:
     """A line for each field that `repro run NAME` takes: its values with these choices, the paper's, their source."""
-    from repro.table import find
+    from repro.experiments import check_parameters, find_table
 
     entry = papers.saved().get(name, {"table": name})
     arguments = {option: entry[option] for option in ("dataset", "preset", "variant") if option in entry}
     arguments |= {**entry.get("fields", {}), **choices}
     arguments.pop("seeds", None)
-    table = find(entry["table"])
+    table = find_table(entry["table"])
+    check_parameters(arguments, table.parameters)
     rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
@@ -417,9 +417,10 @@ def _options(name: str, choices: Mapping[str, str]) -> list[str]:
 
 def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
     """A line for each field that a table's recipe uses: name, value, source."""
-    from repro.table import find
+    from repro.experiments import check_parameters, find_table
 
-    table = find(name)
+    table = find_table(name)
+    check_parameters(fields, table.parameters)
     rows = table.described(dataset, preset, variant, **fields)
     width = max(len(field) for field, *_ in rows)
     lines = [

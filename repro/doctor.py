@@ -111,7 +111,7 @@ def _data() -> Iterator[str]:
 
 def examined_results() -> Iterator[str]:
     """How many finished cells there are, and which are left out of everything as they cannot be read."""
-    from repro.table import studies
+    from repro.experiments import studies
 
     cells, damaged = examined_cells(manifest.project_root() / "figures" / "cells.csv")
     cells = merged(cells, finished_cells(Store()))

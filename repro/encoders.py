@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from repro.data import manifest
 from repro.data.disk import write_atomically
+from repro.experiments import studies
 from repro.image import TRUNKS, augment
 from repro.image import study as image_study
 from repro.image.augment import CentredView
@@ -37,7 +38,6 @@ from repro.skeleton import study as skeleton_study
 from repro.skeleton.data import RecordedView
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.recipe import SkeletonRecipe
-from repro.table import studies
 
 TEXTS = ("architecture", "recipe", "view", "provenance")
 PROVENANCE = {"label": str, "key": str, "seed": int, "dataset": str, "digest": str, "preset": str, "version": int,

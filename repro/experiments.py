@@ -14,12 +14,13 @@ these data are not. The name of a table is an experiment as well: the table with
 import concurrent.futures
 import dataclasses
 import functools
+import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -29,13 +30,147 @@ from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
 from repro.recipe import choose
-from repro.report import plots
-from repro.report.plots import Picture
 from repro.report.text import in_text
 from repro.run import frames as saved_frames
-from repro.run.export import everything
+from repro.run.display import in_one_display
+from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store
-from repro.table import Asked, Table, run_table
+from repro.table import Asked, Study, Table, require_parameter
+
+if TYPE_CHECKING:
+    import torch
+
+    from repro.report.plots import Picture
+
+
+def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
+    """The studies of tables, by default of all there are, by name."""
+    return {table.study.name: table.study for table in (papers.tables().values() if tables is None else tables)}
+
+
+def find_table(name: str) -> Table:
+    """A table by name, of whichever paper; ValueError names those there are."""
+    return papers.tables()[choose("table", name, papers.tables())]
+
+
+def check_parameters(names: Iterable[str], allowed: Sequence[str]) -> None:
+    """Raise TypeError unless all of these are parameters of a table; it names tables that have what this one lacks."""
+    for name in names:
+        others = [other for other, table in papers.tables().items() if name in table.study.fields]
+        require_parameter(name, allowed, others)
+
+
+def run_table(
+    name: str,
+    dataset: str | None = None,
+    *,
+    preset: str = "auto",
+    seeds: str | int = "0",
+    device: str = "auto",
+    engine: str = "auto",
+    workers: str | int = "auto",
+    variant: str = "none",
+    train: str = "missing",
+    tensorboard: bool = False,
+    **fields: Any,
+) -> DataFrame:
+    """Train what is missing of a table, and put our numbers beside the printed ones.
+
+    Args:
+        name: of the table, one of `repro.TABLES`.
+        dataset: one of the table's; by default the one that comes with the package.
+        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on data that come with the package.
+        seeds: comma list of whole numbers and ranges, such as "0-2,5".
+        device: "auto", "cpu" or "cuda".
+        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
+            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
+            Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
+        workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
+        variant: a named bundle of fields, where paper and released code disagree, or "none".
+        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
+            there are, of figures/cells.csv too.
+        tensorboard: write what the cells report along training for TensorBoard too, in `tensorboard` of REPRO_RUNS.
+        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
+            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
+
+    Returns:
+        One row per recipe of which a cell is finished: what tells it apart, `departures` by name and value where there
+        are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published,
+        difference (ours - published, NaN where these are not comparable: on data that come with the package, parts and
+        copies, with another preset than the paper's, with departures), preset, dataset; last the means of the table's
+        measures. Accuracies in percent.
+
+    Raises:
+        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
+        NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
+    """
+    from repro.run import device as devices
+
+    table = find_table(name)
+    check_parameters(fields, table.parameters)
+    choose("train", train, ("missing", "never"))
+    pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
+    by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
+    if train == "missing":
+        with in_one_display():
+            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            table.after(cells, device)
+    stored = everything() if train == "never" else rows_of(cells, Store())
+    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
+        tqdm.write(other, file=sys.stderr)
+    return table.numbers(by_key, stored, table.columns_asked(fields))
+
+
+def _train_missing(
+    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: "torch.device", engine: str,
+    workers: str | int, tensorboard: bool,
+) -> None:
+    """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
+    from repro.run import device as devices
+    from repro.run import training
+    from repro.run.engine import pool_of, run_cells
+
+    if tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
+    store, pool = Store(), pool_of(engine, workers, cells, device)
+    missing = sum(store.run(cell).result is None for cell in cells)
+    if missing and devices.first() and sys.stderr.isatty():
+        products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
+        tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
+                   f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
+    board = store.root / "tensorboard" if tensorboard else None
+    train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
+
+
+def plan_table(
+    name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
+    **choices: Any,
+) -> str:
+    """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
+    from repro.run import device as devices
+    from repro.run.engine import pool_of
+    from repro.run.plan import plan
+
+    table = find_table(name)
+    check_parameters(choices, table.parameters)
+    cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
+    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
+
+
+def finished() -> DataFrame:
+    """Every finished cell, exported or in REPRO_RUNS, a row each.
+
+    Columns are provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
+    and value from its preset, measures and recipe fields; those of other studies are empty.
+    """
+    return pd.concat([*by_study().values()], ignore_index=True)
+
+
+def by_study() -> dict[str, DataFrame]:
+    """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
+    cells = everything()
+    return {name: study.tidy(cells) for name, study in studies().items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -233,6 +368,8 @@ def draw(name: str, rows: DataFrame) -> Any:
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
             one all stored cells, as `run.export.everything` does.
     """
+    from repro.report import plots
+
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
         declared = pictures[name]
@@ -296,6 +433,8 @@ def _saved() -> list[Experiment]:
 
 def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
+    from repro.report import plots
+
     pictures = papers.pictures()
     if name in pictures:
         drawn, rows = pictures[name].plot, _rows_of(pictures[name], cells)
@@ -317,7 +456,7 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     return written
 
 
-def _rows_of(declared: Picture, cells: DataFrame) -> DataFrame:
+def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
     """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
     if not declared.frame:
         return declared.rows(cells)

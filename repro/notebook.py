@@ -8,10 +8,10 @@ from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
+from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
 from repro.run import device as devices
 from repro.run.store import Cell, Store
-from repro.table import find, require_parameter
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 
@@ -38,7 +38,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
     if callable(table):
         cells, names = table, [*inspect.signature(table).parameters]
     else:
-        cells, names = find(table).cells, [*find(table).parameters, "train"]
+        cells, names = find_table(table).cells, [*find_table(table).parameters, "train"]
     settings, store = _checked(namespace, names), Store()
     choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
@@ -82,7 +82,7 @@ def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
-                require_parameter(name, allowed)
+                check_parameters([name], allowed)
     namespace["_begun"] = True
     devices.resolve(namespace.get("device", "auto"))
     return {name: namespace[name] for name in allowed if name in namespace}

@@ -5,34 +5,29 @@
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`Table.asked` lists the recipes of the rows, `run_table` trains those of their cells that are missing (`train`), and
+`Table.asked` lists the recipes of the rows, `repro.run_table` trains those of their cells that are missing, and
 `Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their keys alone.
 
 Tables are declared, described and read without torch, which is imported where something is trained.
 """
 
 import dataclasses
-import functools
 import importlib
-import importlib.util
 import inspect
 import itertools
 import json
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame, Series
-from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run.code import Code
-from repro.run.display import in_one_display
-from repro.run.export import committed_fields, everything, rows_of
+from repro.run.export import committed_fields, rows_of
 from repro.run.store import Cell, Store, warn_once
 
 if TYPE_CHECKING:
@@ -579,139 +574,13 @@ class Table:
         return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
 
 
-def require_parameter(name: str, allowed: Sequence[str]) -> None:
-    """Raise TypeError unless there is such a parameter; it names those there are, and tables with it or the closest."""
+def require_parameter(name: str, allowed: Sequence[str], others: Sequence[str] = ()) -> None:
+    """Raise TypeError unless there is such a parameter; it names those there are, and `others`, which have it."""
     if name not in allowed:
-        others = [other for other, table in _tables().items() if name in table.study.fields]
         here = [field for field in SYMBOLS.get(name, ()) if field in allowed]
         hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
         hint = f"; it is called {' or '.join(here)}" if here else hint
         raise TypeError(f"parameter={name!r} does not exist{hint} (there are: {', '.join(allowed)})")
-
-
-def _tables() -> dict[str, Table]:
-    return importlib.import_module("repro.papers").tables()  # above this module: found when they are asked for
-
-
-def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
-    """The studies of tables, by default of all there are, by name."""
-    return {table.study.name: table.study for table in (_tables().values() if tables is None else tables)}
-
-
-def find(name: str) -> Table:
-    """A table by name, of whichever paper; ValueError names those there are."""
-    return _tables()[choose("table", name, _tables())]
-
-
-def run_table(
-    name: str,
-    dataset: str | None = None,
-    *,
-    preset: str = "auto",
-    seeds: str | int = "0",
-    device: str = "auto",
-    engine: str = "auto",
-    workers: str | int = "auto",
-    variant: str = "none",
-    train: str = "missing",
-    tensorboard: bool = False,
-    **fields: Any,
-) -> DataFrame:
-    """Train what is missing of a table, and put our numbers beside the printed ones.
-
-    Args:
-        name: of the table, one of `repro.TABLES`.
-        dataset: one of the table's; by default the one that comes with the package.
-        preset: "paper", "quick", "smoke", or "auto": paper on real data, quick on data that come with the package.
-        seeds: comma list of whole numbers and ranges, such as "0-2,5".
-        device: "auto", "cpu" or "cuda".
-        engine: "inline" trains in this process, "local" in worker processes, "dask" in those of a cluster; "auto" takes
-            "local" on a CPU and on several GPUs, except for smoke runs. On a CPU the numbers do not depend on it.
-            Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
-        workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
-        variant: a named bundle of fields, where paper and released code disagree, or "none".
-        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
-            there are, of figures/cells.csv too.
-        tensorboard: write what the cells report along training for TensorBoard too, in `tensorboard` of REPRO_RUNS.
-        **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
-            in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
-
-    Returns:
-        One row per recipe of which a cell is finished: what tells it apart, `departures` by name and value where there
-        are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published,
-        difference (ours - published, NaN where these are not comparable: on data that come with the package, parts and
-        copies, with another preset than the paper's, with departures), preset, dataset; last the means of the table's
-        measures. Accuracies in percent.
-
-    Raises:
-        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
-        NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
-    """
-    from repro.run import device as devices
-
-    table = find(name)
-    choose("train", train, ("missing", "never"))
-    pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
-    if train == "missing":
-        with in_one_display():
-            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
-            table.after(cells, device)
-    stored = everything() if train == "never" else rows_of(cells, Store())
-    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
-        tqdm.write(other, file=sys.stderr)
-    return table.numbers(by_key, stored, table.columns_asked(fields))
-
-
-def _train_missing(
-    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: "torch.device", engine: str,
-    workers: str | int, tensorboard: bool,
-) -> None:
-    """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
-    from repro.run import device as devices
-    from repro.run import training
-    from repro.run.engine import pool_of, run_cells
-
-    if tensorboard and importlib.util.find_spec("tensorboard") is None:
-        raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
-    store, pool = Store(), pool_of(engine, workers, cells, device)
-    missing = sum(store.run(cell).result is None for cell in cells)
-    if missing and devices.first() and sys.stderr.isatty():
-        products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
-        tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
-                   f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
-    board = store.root / "tensorboard" if tensorboard else None
-    train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
-    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
-
-
-def plan_table(
-    name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
-    **choices: Any,
-) -> str:
-    """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
-    from repro.run import device as devices
-    from repro.run.engine import pool_of
-    from repro.run.plan import plan
-
-    table = find(name)
-    cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
-
-
-def finished() -> DataFrame:
-    """Every finished cell, exported or in REPRO_RUNS, a row each.
-
-    Columns are provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
-    and value from its preset, measures and recipe fields; those of other studies are empty.
-    """
-    return pd.concat([*by_study().values()], ignore_index=True)
-
-
-def by_study() -> dict[str, DataFrame]:
-    """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    cells = everything()
-    return {name: study.tidy(cells) for name, study in studies().items()}
 
 
 def resolved(preset: str, dataset: str) -> str:

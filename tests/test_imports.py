@@ -71,8 +71,6 @@ def test_imports_run_one_way(name):
     part = name.split(".")[1]
     for other in imported(name) - {"repro"}:
         theirs = other.split(".")[1]
-        if (name, other) == ("repro.table", "repro.papers"):  # found by name, when they are asked for
-            continue
         below = layer(theirs) < layer(part) and part != "contrast"
         assert below or theirs == part or any({part, theirs} <= parts for parts in TOGETHER), f"{name} imports {other}"
         assert theirs != "report" or part not in MODALITIES, f"{name} imports {other}"  # their papers do

@@ -14,11 +14,11 @@ import pytest
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw
+from repro.experiments import draw, find_table, finished, plan_table
 from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
-from repro.table import FROM_PRESET, Table, by_preset, find, finished, plan_table
+from repro.table import FROM_PRESET, Table, by_preset
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
@@ -622,7 +622,7 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
 @pytest.mark.usefixtures("declared")
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
     taken(monkeypatch)
-    assert find("called") is CALLED
+    assert find_table("called") is CALLED
     for call in (run_table, plan_table):
         with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
             call("caled")

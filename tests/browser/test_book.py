@@ -10,8 +10,8 @@ from browsing import served, watched
 
 from repro import book
 from repro.data import manifest
+from repro.experiments import by_study
 from repro.run.export import exported
-from repro.table import by_study
 
 ROOT = manifest.project_root()
 LINKS = "links => links.map(link => link.href)"

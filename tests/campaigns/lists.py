@@ -13,8 +13,8 @@ from typing import Any
 
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
+from repro.experiments import studies
 from repro.run import export, frames
-from repro.table import studies
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
 from tests.helpers import made_up_cells

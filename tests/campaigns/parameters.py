@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 from pandas import DataFrame
 
-from repro import cli, notebook, papers, table
+from repro import cli, experiments, notebook, papers
 from repro.audiovisual import recipe as audiovisual
 from repro.audiovisual import study
 from repro.audiovisual.clips import Clips
@@ -114,7 +114,7 @@ def read_namespace(namespace: dict[str, Any], folder: Path) -> None:
     try:
         with _light_data(folder), contextlib.redirect_stdout(io.StringIO()):
             settings = notebook.begin(dict(given), name)
-            cells = table.find(name).cells(**settings)
+            cells = experiments.find_table(name).cells(**settings)
     except (ValueError, TypeError, OSError) as error:
         assert any(parameter in str(error) for parameter in changed), f"{error}"
         raise
@@ -160,7 +160,7 @@ def damage_command(words: list[str], draw: Random) -> list[str]:
 def read_command(words: list[str], folder: Path) -> None:
     """Give a command; tables list their cells and train nothing."""
     with _light_data(folder), contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(table, "run_table", _listed))
+        stack.enter_context(mock.patch.object(experiments, "run_table", _listed))
         stack.enter_context(mock.patch.object(sys, "argv", ["repro", *words]))
         said, _ = (stack.enter_context(redirect(io.StringIO()))
                    for redirect in (contextlib.redirect_stderr, contextlib.redirect_stdout))
@@ -180,7 +180,7 @@ def _listed(
     name: str, dataset: str | None, *, engine: str, workers: str, device: str, tensorboard: bool, **choices: Any
 ) -> DataFrame:
     """Stands for `run_table`: the cells that it would train."""
-    cells = table.find(name).cells(dataset, device=device, **choices)
+    cells = experiments.find_table(name).cells(dataset, device=device, **choices)
     pool_of(engine, workers, cells, devices.resolve(device))
     _check_cells(cells, choices)
     return DataFrame({"cell": [cell.label for cell in cells]})

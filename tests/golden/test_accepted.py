@@ -2,8 +2,8 @@
 
 import pytest
 
+from repro.experiments import studies
 from repro.run.code import ACCEPTED
-from repro.table import studies
 
 
 @pytest.mark.parametrize("study", studies().values(), ids=lambda study: study.name)

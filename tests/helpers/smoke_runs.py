@@ -5,15 +5,15 @@ from pathlib import Path
 
 import torch
 
+from repro.experiments import find_table
 from repro.run.engine import run_cells
 from repro.run.store import Store
 from repro.run.training import train
-from repro.table import find
 
 
 def smoke_runs(root: Path, objectives: str, **choices: str) -> list:
     """Train the smoke cells of some objectives on the bundled skeletons; returns them."""
-    table = find("taxonomy")
+    table = find_table("taxonomy")
     cells = table.cells(preset="smoke", objectives=objectives, device="cpu", **choices)
     run_cells(cells, functools.partial(train, study=table.study, device=torch.device("cpu")), Store(root))
     return cells

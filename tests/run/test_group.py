@@ -4,9 +4,9 @@ import data_parallel
 import pytest
 import torch
 
+from repro.experiments import find_table
 from repro.run import group
 from repro.run.group import average_statistics, check_alone, check_shared, gather, shared
-from repro.table import find
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,10 @@ def test_cells_of_images_alone_are_shared(table, monkeypatch):
     monkeypatch.setattr(group, "grouped", lambda: True)
     monkeypatch.setattr(group, "process", lambda: (0, 2))
     if table == "image_methods":
-        assert find(table).cells(method="random")
+        assert find_table(table).cells(method="random")
     else:
         with pytest.raises(ValueError, match="trained by one process each, not by the 2 of torchrun; leave out torch"):
-            find(table).cells()
+            find_table(table).cells()
 
 
 def test_a_process_alone_is_left_as_it_is(images):

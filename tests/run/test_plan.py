@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from repro.experiments import find_table
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
 from repro.run.plan import duration, forecast, plan
 from repro.run.store import Cell, Store
-from repro.table import find
 
 CPU = torch.device("cpu")
 
@@ -148,7 +148,7 @@ def test_a_process_group_makes_no_plan(store, monkeypatch):
 
 @pytest.mark.parametrize(("name", "tuned"), [("taxonomy", False), ("image_methods", False), ("transfer", True)])
 def test_a_table_of_each_kind_says_what_it_trains(name, tuned, runs, clips_prepared, tmp_path):
-    table = find(name)
+    table = find_table(name)
     cell = table.cells(preset="smoke")[-1]
     learners = [*table.study.untrained(cell, CPU)]
     text = plan([cell], table.study.untrained, Store(tmp_path), CPU, 1)

@@ -28,10 +28,10 @@ from ntu_files import (
 from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
+from repro.experiments import find_table
 from repro.skeleton import DATASETS, data, ntu
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from repro.table import find
 
 
 def test_bones_run_from_the_middle_of_the_hip_to_head_hands_and_feet():
@@ -349,7 +349,7 @@ def test_from_files_to_a_table(distribution, repro, tmp_path, monkeypatch):
     smallest = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD", "--device", "cpu"]
     status, table, _ = repro("run", "taxonomy", *smallest)
     assert status == 0 and table.startswith("ntu (subset), smoke recipe") and len(table.splitlines()) == 4
-    cell, = find("taxonomy").cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
+    cell, = find_table("taxonomy").cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
     assert (cell.label, cell.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
     with pytest.raises(ValueError, match="of protocol xsub: "):
-        find("taxonomy").cells("ntu", preset="smoke")
+        find_table("taxonomy").cells("ntu", preset="smoke")

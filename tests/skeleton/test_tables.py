@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from repro import run_table
+from repro.experiments import find_table
 from repro.skeleton import study
 from repro.skeleton.recipe import METHODS
-from repro.table import find
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "linear_unseen",
         "linear_standardised", "knn1", "embedding_spread", "readout_spread"]
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.usefixtures("runs")
 
 def cells(objectives="all", dataset="synthetic", **choices):
     """Those of the taxonomy."""
-    return find("taxonomy").cells(dataset, objectives=objectives, **choices)
+    return find_table("taxonomy").cells(dataset, objectives=objectives, **choices)
 
 
 def test_the_sixteen_rows():
     found = cells()
-    assert [cell.label for cell in found] == list(METHODS) and found == find("taxonomy").cells()
+    assert [cell.label for cell in found] == list(METHODS) and found == find_table("taxonomy").cells()
     assert len({cell.key for cell in found}) == 16
     assert {(cell.study, cell.dataset, cell.preset, cell.seed) for cell in found} == {
         ("skeletons", "synthetic", "quick", 0)}
@@ -36,7 +36,7 @@ def test_the_sixteen_rows():
 @pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
 def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of cells can tell
-    listed = functools.partial(find(name).cells, "synthetic", preset="paper", objectives="AE", **choices)
+    listed = functools.partial(find_table(name).cells, "synthetic", preset="paper", objectives="AE", **choices)
     assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
     with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
         listed(device="cuda", precision="bfloat16")

@@ -9,10 +9,10 @@ from asked_for import laid_out as rows_of
 from made_up_cells import frame, skeleton
 
 from repro.data import manifest
+from repro.experiments import find_table
 from repro.papers.taxonomy import tables
 from repro.report.style import heading
 from repro.skeleton.recipe import METHODS, PRESETS
-from repro.table import find
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
@@ -36,7 +36,7 @@ def rows(*named, measures=SHOWN, **where):
 
 
 def laid_out(name, *named, **where):
-    return rows_of(find(name), rows(*named, **where))
+    return rows_of(find_table(name), rows(*named, **where))
 
 
 def test_printed_accuracies_stand_beside_their_objectives():
@@ -102,7 +102,7 @@ def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeyp
 
 @pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
 def test_cells_on_real_data_are_the_papers():
-    cells = find("taxonomy").cells("ucla", device="cpu")
+    cells = find_table("taxonomy").cells("ucla", device="cpu")
     assert [cell.recipe for cell in cells] == [PRESETS["paper"]("ucla", name) for name in METHODS]
     assert {(cell.preset, cell.dataset) for cell in cells} == {("paper", "ucla")}
-    assert len(find("encoder_collapse").cells("ucla", preset="quick")) == 10
+    assert len(find_table("encoder_collapse").cells("ucla", preset="quick")) == 10
