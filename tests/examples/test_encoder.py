@@ -45,7 +45,7 @@ def test_its_test_passes_there(walked):
 def test_it_is_trained_beside_the_gru_whose_cell_stays_what_it_was(walked):
     _, header, *rows = next(iter(walked[2].values())).splitlines()
     assert [row.split()[0] for row in rows] == ["gru", "graph"] and header.split()[0] == "encoder"
-    assert "1 finished" in walked[2]["run taxonomy --objectives CE --preset smoke --plan"]
+    assert "1 of 1 cells are finished" in walked[2]["run taxonomy --objectives CE --preset smoke --plan"]
 
 
 def test_the_graph_in_an_exported_file_is_that_of_the_bones(walked):

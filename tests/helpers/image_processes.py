@@ -76,9 +76,9 @@ def small(patch):
     patch.setattr(training, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
-def train_and_look(train, run, progress, *, study, device):
+def train_and_look(train, run, progress, *, study, device, **options):
     """Train the cell; every process writes the result it holds and features of random views beside the cell's files."""
-    result = yield from train(run, progress, study=study, device=device)
+    result = yield from train(run, progress, study=study, device=device, **options)
     rank, _ = process()
     (run.folder / f"seen by {rank}.json").write_text(json.dumps(result))
     recipe = run.cell.recipe
