@@ -75,6 +75,7 @@ def run(
     engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
     variant: Annotated[str | None, Option(help="where paper and released code disagree, by name")] = None,
+    train: Annotated[str, Option(help="missing | never (print what is finished)")] = "missing",
     tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
@@ -117,7 +118,7 @@ def run(
             experiment = experiments.find(name)
             print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
-        rows = experiments.run(name, tensorboard=tensorboard, **where, **choices)
+        rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
             print(written_out(rows) if every else readable(rows, against))
             if output:

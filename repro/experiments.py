@@ -332,18 +332,22 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     return found
 
 
-def run(name: str, *, tensorboard: bool = False, **choices: Any) -> DataFrame:
+def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choices: Any) -> DataFrame:
     """Train what is missing of an experiment and return its table.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
+    As it is, it can also be read where its data are not, by train="never".
 
     Args:
         name: of the experiment.
-        tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
+        train, tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
     """
+    choose("train", train, ("missing", "never"))
     experiment = find(name)
     where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
     table = experiment.declared
+    if train == "never" and not choices:
+        return results(name)
     if not choices and experiment.version not in (None, table.study.version):
         tqdm.write(f"{name} reads cells of version {experiment.version} of the training, today's is "
                    f"{table.study.version}; `repro run {experiment.table}` trains today's", file=sys.stderr)
@@ -354,7 +358,7 @@ def run(name: str, *, tensorboard: bool = False, **choices: Any) -> DataFrame:
         if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
-    return run_table(experiment.table, tensorboard=tensorboard, **where, **arguments)
+    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **arguments)
 
 
 def draw(name: str, rows: DataFrame) -> Any:

@@ -140,3 +140,11 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
     written = pd.read_csv(CELLS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
     made = in_text(results(name)).replace("", math.nan).reset_index(drop=True)
     pd.testing.assert_frame_equal(written, made, check_dtype=False)
+
+
+def test_a_command_that_trains_never_prints_results_without_data():
+    pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
+    with pytest.raises(FileNotFoundError, match="all_sqe.zip"):
+        experiments.run("taxonomy_ucla")
+    with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):
+        experiments.run("taxonomy_ucla", train="no")
