@@ -144,7 +144,7 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
 
 def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
-    with pytest.raises(FileNotFoundError, match="all_sqe.zip"):
+    with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
         experiments.run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):
         experiments.run("taxonomy_ucla", train="no")
