@@ -32,8 +32,8 @@ GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*", "weights/*/*")
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
-SMOKE = ("\n\n**No result.** Of this table nothing is finished on the data at hand. What follows is a smoke run of "
-         "bundled data, one epoch, which shows what the notebook does; its numbers say nothing about the paper.")
+SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
+         "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
 SLOW = 900  # seconds that one cell of a notebook may take
 CONTENTS = """
 
@@ -138,8 +138,8 @@ def gather(root: Path, source: Path) -> None:
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
     """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
 
-    One of a table of which nothing is finished on the data at hand has a smoke run instead, in a folder of runs that
-    ends with it, and says so.
+    One of a table that fails, as where nothing is finished on the data at hand or weights are elsewhere, has a smoke
+    run instead, in a folder of runs that ends with it, and says so and why.
     """
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
@@ -148,9 +148,10 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
         error = _execute(path, executed, arguments)
         if error and arguments:
             with tempfile.TemporaryDirectory() as runs, _runs_in(runs):
-                error = _execute(path, executed, {"preset": "smoke"})
-            if not error:
-                _say_smoke(executed)
+                smoke = _execute(path, executed, {"preset": "smoke"})
+            if not smoke:
+                _say_smoke(executed, error)
+            error = smoke and error
         if error:
             failed[path.stem] = error
             executed.unlink(missing_ok=True)
@@ -185,12 +186,12 @@ def _runs_in(folder: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _say_smoke(executed: Path) -> None:
+def _say_smoke(executed: Path, error: str) -> None:
     """Begin a notebook with a line that it shows a smoke run."""
     import nbformat
 
     notebook = nbformat.read(executed, as_version=4)
-    notebook.cells[0].source += SMOKE
+    notebook.cells[0].source += SMOKE.format(error=error)
     nbformat.write(notebook, executed)
 
 
@@ -216,7 +217,7 @@ def _readable(table: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             cells = experiment.declared.cells(device="cpu", **experiment.arguments)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # not here, or damaged
             continue
         if {cell.key for cell in cells} == experiment.asked().keys() and len(results(experiment.name)):
             yield {name: value for name, value in experiment.arguments.items() if value is not None}
@@ -269,7 +270,8 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
 def _accuracy(cell: Series) -> float:
     """Of the linear probe; of what is fine-tuned instead, that on the first target."""
     target = str(cell.get("targets", "")).partition(",")[0]
-    return cell["linear"] if pd.notna(cell["linear"]) else cell.get(target, math.nan)
+    linear = cell.get("linear", math.nan)
+    return linear if pd.notna(linear) else cell.get(target, math.nan)
 
 
 def _in_words(changes: dict[str, Any]) -> str:

@@ -149,6 +149,8 @@ def examined_runs(root: Path) -> Iterator[str]:
     for path in (path for folder in [*finished, *begun] for path in folder.glob("checkpoint.pt")):
         try:
             _check_checkpoint(path)
+        except FileNotFoundError:  # it is being replaced
+            continue
         except ValueError as error:
             yield Problem(error)
 

@@ -146,7 +146,7 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
     for name, weight in encoder_of(model).state_dict().items():
         weights[name] = (weight.half() if half and weight.is_floating_point() else weight).contiguous()
         if not weights[name].isfinite().all():
-            raise ValueError(f"{name} of {key} is beyond float16; leave --half out")
+            raise ValueError(f"{name} of {key} is {'beyond float16; leave --half out' if half else 'not finite'}")
     contents = safetensors.save(weights, {name: json.dumps(text) for name, text in texts.items()})
     path = path or store.folder(key) / "encoder.safetensors"
     write_atomically(path, lambda temporary: temporary.write_bytes(contents))

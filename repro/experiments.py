@@ -37,6 +37,8 @@ from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store
 from repro.table import Asked, Study, Table, require_parameter
 
+DRAWING = 4  # processes that draw figures at most, each of which imports what draws
+
 if TYPE_CHECKING:
     import torch
 
@@ -263,12 +265,17 @@ def results(name: str, frame: str = "") -> DataFrame:
         the fields that tell the rows of the table apart.
     """
     experiment = find(name)
-    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
-    if frame:
-        fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
-        return frames([cell for cell, _ in asked.values()], frame, fields)
-    by_key = {key: row for key, (_, row) in asked.items()}
-    return experiment.declared.numbers(by_key, everything(), also)
+    if not frame:
+        return _rows(experiment)
+    also = experiment.declared.columns_asked(experiment.fields)
+    fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
+    return frames([cell for cell, _ in experiment.asked().values()], frame, fields)
+
+
+def _rows(experiment: Experiment) -> DataFrame:
+    """The table of an experiment, of all stored cells."""
+    by_key = {key: row for key, (_, row) in experiment.asked().items()}
+    return experiment.declared.numbers(by_key, everything(), experiment.declared.columns_asked(experiment.fields))
 
 
 def frames(
@@ -296,8 +303,9 @@ def frames(
     for cell in cells:
         if cell.key not in finished:
             continue
-        row = finished[cell.key]
-        rows = saved_frames.read(store.folder(cell.key), name, cell.recipe.epochs)
+        row, folder, rows = finished[cell.key], store.folder(cell.key), DataFrame()
+        if (folder / "result.json").exists():  # what is trained again has half a log
+            rows = saved_frames.read(folder, name, cell.recipe.epochs)
         if rows.empty:
             rows = committed.get(cell.key, rows)
         if rows.empty:
@@ -346,8 +354,8 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     experiment = find(name)
     where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
     table = experiment.declared
-    if train == "never" and not choices:
-        return results(name)
+    if train == "never" and choices.keys() <= {"seeds"}:
+        return _rows(dataclasses.replace(experiment, **choices))
     if not choices and experiment.version not in (None, table.study.version):
         tqdm.write(f"{name} reads cells of version {experiment.version} of the training, today's is "
                    f"{table.study.version}; `repro run {experiment.table}` trains today's", file=sys.stderr)
@@ -412,7 +420,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     written: list[Path] = []
     failed: dict[str, Exception] = {}
     with (scratch(folder / ".figures") as beside,
-          concurrent.futures.ProcessPoolExecutor(min(len(chosen), os.cpu_count() or 1)) as pool):
+          concurrent.futures.ProcessPoolExecutor(min(len(chosen), DRAWING, os.cpu_count() or 1)) as pool):
         drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
         for name, drawing in drawings.items():
             try:

@@ -152,7 +152,7 @@ class AudioVisualRecipe(Recipe):
     augmented: bool = setting(False, "assumed: the affine change of grids on queries and keys of all methods, or not",
                               since=5, used=trains_on_grids)
     method: str = setting("cmacc", PAPER, allowed=METHODS)
-    sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=SAMPLERS,
+    sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=tuple(name for name in SAMPLERS if name != "fifo"),
                            keyed_as={"released": "released, of equals the earlier"}, used=selects)
     extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities",
                                 used=contrasts)

@@ -19,7 +19,7 @@ class Pool:
     candidates: "Tensor"    # (P, d) keys
     queries: "Tensor"       # (M, d) outputs of the last layer, before any normalisation
     query_inputs: "Tensor"  # (M, e) inputs of the last layer
-    free: "Tensor"          # (P,) bool, what may be chosen: all, but for a sampler of the `whole` pool
+    free: "Tensor"          # (P,) bool, what may be chosen; where values may be looked at, all but for a `whole` pool
     n_select: int           # how many, from 1
     generator: "Generator"  # on the device of the candidates
     temperature: float      # of the pseudo-labels

@@ -75,6 +75,9 @@ class Method:
 
     def __post_init__(self) -> None:
         choose(f"key of the method {self.name}", self.key, ("momentum", "encoder", "none"))
+        if self.dictionary and self.key == "none" and self.loss:
+            raise ValueError(f"the method {self.name} has key='none', and so no keys for a dictionary; say "
+                             "dictionary=False")
 
 
 # ---------------------------------------------------------------------------------------------- their losses

@@ -16,6 +16,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 for point in importlib.metadata.entry_points(group=__name__):  # of other distributions: packages that papers lie in
     from repro.report.printed import FURTHER
 
-    places = importlib.util.find_spec(point.value).submodule_search_locations
+    try:
+        places = list(importlib.import_module(point.value).__path__)
+    except (ImportError, AttributeError) as error:
+        distribution = point.dist.name if point.dist else "another distribution"
+        warnings.warn(f"the papers of {distribution} are left out: {point.value} is no package that can be imported "
+                      f"({error}); install it again or remove it", stacklevel=1)
+        continue
     __path__.extend(places)
     FURTHER.extend(map(Path, places))
 

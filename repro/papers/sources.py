@@ -14,7 +14,7 @@ from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
-DRAWN = ("multiomniglot",)  # data sets whose pairs are drawn by the seed: runs of one seed share them
+DRAWN = ("multiomniglot",)  # data sets on which a seed is a block: its runs share first weights, order and drawings
 NOTHING = Results(DataFrame(), [], "")
 
 

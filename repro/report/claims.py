@@ -410,22 +410,25 @@ def agrees(claim: Claim, results: Results) -> Judged:
     entries |= dict.fromkeys(_lacking(claim, found), MISSING)
 
     judged = table.drop(index=table.index.intersection(statistics.scattered(runs)))
-    deviation = statistics.pooled(runs.loc[judged.index]).value
-    every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
     kept = judged[~(judged["p_holm"] < ERROR)]
-    others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
-    beside = {
-        f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
-        "share of shuffled columns with as many": every.shuffled_near,
-        f"root mean square of {others.rows} that are not refuted": others.rms,
-        "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
-        "correlation": others.r, "share of shuffled columns as near": others.shuffled_rms,
-    }
-    numbers = entries | {name: exact(value) for name, value in beside.items()}
+    numbers, by_chance = dict(entries), math.nan
+    if len(kept) > 2:  # fewer have no correlation to speak of
+        deviation = statistics.pooled(runs.loc[judged.index]).value
+        every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
+        others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+        beside = {
+            f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
+            "share of shuffled columns with as many": every.shuffled_near,
+            f"root mean square of {others.rows} that are not refuted": others.rms,
+            "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
+            "correlation": others.r, "share of shuffled columns as near": others.shuffled_rms,
+        }
+        numbers |= {name: exact(value) for name, value in beside.items()}
+        by_chance = others.shuffled_rms
     if (table["p_holm"] < ERROR).any():
         return FAILS, numbers
     narrow = all(entry.reach() <= claim.margin for entry in entries.values())  # of missing ones the reach is NaN
-    return HOLDS if narrow and others.shuffled_rms < ERROR else UNDECIDED, numbers
+    return HOLDS if narrow and by_chance < ERROR else UNDECIDED, numbers
 
 
 def steadier(claim: Claim, results: Results) -> Judged:

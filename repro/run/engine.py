@@ -237,7 +237,8 @@ def _train_here(
                     traceback.print_exception(error)
                 failed[run.cell.key] = _named(run.cell, error)
             _show(done, runs)
-            _tell(done, run, store, say, len(failed), began)
+            if not error:
+                _tell(done, run, store, say, len(failed), began)
     return failed
 
 
@@ -282,7 +283,7 @@ def _share(
                         waiting[submitted([cell])] = [cell]
             _show(bar, runs)
             for run in runs:
-                if run.cell.key not in told and (run.folder / "result.json").exists():
+                if run.cell.key not in told and run.result is not None:
                     told.add(run.cell.key)
                     _tell(bar, run, store, say, len(failed), began)
     return failed

@@ -174,7 +174,7 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The state in a checkpoint; ValueError if it is damaged, or of impossible progress."""
     with path.open("rb") as file:
-        archive, digest = file.read(path.stat().st_size - DIGEST), file.read()
+        archive, digest = file.read(os.fstat(file.fileno()).st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:
         raise ValueError("checksum does not match")
     try:

@@ -53,19 +53,15 @@ def shared(learner: Shared) -> Shared:
         learner: with `model` and perhaps `keys`, a momentum encoder, whose encoders have `groups` and a method
             `features`; `shuffles`, whether keys are encoded in another order; `source`, and `source_of(views)`, which
             makes another; `optimiser`; and `features(...)`, which evaluates.
-
-    Raises:
-        ValueError: as `check_shared`.
     """
     _, processes = process()
-    if processes == 1:
+    if processes == 1 or not learner.total_steps:
         return learner
     rows = _Rows()
     encoders = [learner.model]
     if "keys" in learner.parts:
         encoders.append(learner.keys.twin)
     for encoder in encoders:
-        check_shared(processes, encoder.groups)
         encoder.groups //= processes
         for module in encoder.modules():
             if isinstance(module, GhostBatchNorm):

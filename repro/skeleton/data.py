@@ -132,6 +132,9 @@ def load(
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
     large = declared.skeletons.reader == "ntu"
+    if large and name != "ntu":
+        raise ValueError(f"the reader 'ntu' is of NTU RGB+D's own data set; give {name} a reader of its own in "
+                         "repro/skeleton/readers.py")
     choose("pipeline", pipeline, ("default", *NTU_PIPELINES) if large else PIPELINES)
     choose("subset", subset, (False, True) if large else (False,))
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]

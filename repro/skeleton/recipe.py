@@ -226,10 +226,9 @@ def quick(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:
     small: dict[str, dict[str, Any]] = {
         "synthetic": {"units": 128, "epochs": 6, "dictionary": 512, "sequence_dictionary": 128, "learning_rate": 3e-3,
                       "precision": "float32", "probe_every": 0},
-        "ucla": {"epochs": 30},
         "ntu": {"units": 128, "epochs": 2, "dictionary": 4096, "sequence_dictionary": 256},
     }
-    return paper(dataset, objectives, **(small.get(dataset, {}) | changes))
+    return paper(dataset, objectives, **(small.get(dataset, {"epochs": 30}) | changes))
 
 
 def smoke(dataset: str, objectives: str, **changes: Any) -> SkeletonRecipe:

@@ -50,7 +50,6 @@ JUDGED = {target: f"fine-tuned on {name}" for target, name in {
 JUDGED |= {"characters": "characters, new pairs", "unseen": "characters, drawings never seen"}  # by linear probes
 FEWER = ("categories", "distinct", "frequency")  # fields with which pairs share other information than printed
 UNNAMED = "as they come"  # how frequent the categories of clips are
-WITH_REPLACEMENT = 4  # the last version of the training whose closed form is of other draws than selection makes
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
 GRIDS = {"video": "grid 1", "audio": "grid 2"}  # of a pair of characters

@@ -182,7 +182,8 @@ def replicated(
         Its `coefficients`; and what was fitted and what that rests on, in words.
     """
     data = selected(table, outcome, rows)
-    plain = fit(table.groupby(TERMS, as_index=False)[outcome].mean(), outcome, rows)
+    means = table.groupby(TERMS, as_index=False)[outcome].agg(lambda values: values.mean(skipna=False))
+    plain = fit(means, outcome, rows)
     count = data.index.nunique()
     runs, repeats = f"{count} objectives, {len(data)} runs", len(data) - count
     model = _random_intercepts(data, outcome) if repeats >= count else None
