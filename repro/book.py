@@ -123,7 +123,7 @@ def gather(root: Path, source: Path) -> None:
     source.mkdir(parents=True)
     for path in (path for pattern in GATHERED for path in sorted(root.glob(pattern))):
         target = source / path.relative_to(root)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
             text = path.read_text(encoding="utf-8").replace("README.md)", "index.md)")
             target.write_text(text, encoding="utf-8")

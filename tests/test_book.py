@@ -125,7 +125,7 @@ def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cel
     nbformat.write(new_notebook(cells=cells, metadata=metadata), tmp_path / "notebooks" / "bad.ipynb")
     assert book.execute(tmp_path / "notebooks", tmp_path / "executed") == {}
     executed = nbformat.read(tmp_path / "executed" / "bad.ipynb", as_version=4)
-    assert executed.cells[0].source == f"# A table{book.SMOKE}"
+    assert executed.cells[0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
     preset, runs = executed.cells[-1].outputs[0].text.split()
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
 

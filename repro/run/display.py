@@ -10,7 +10,8 @@ from typing import Any
 @contextlib.contextmanager
 def in_one_display() -> Iterator[None]:
     """Show what is written to standard error meanwhile in one display of the notebook; elsewhere nothing changes."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
     if not hasattr(shell, "kernel"):
         yield
         return

@@ -22,7 +22,8 @@ from repro.audiovisual.clips import Clips
 from repro.image import recipe as image
 from repro.run import device as devices
 from repro.run.engine import pool_of
-from repro.run.store import Cell
+from repro.run.export import rows_of
+from repro.run.store import Cell, Store
 from repro.skeleton import recipe as skeleton
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused
@@ -177,13 +178,14 @@ def read_command(words: list[str], folder: Path) -> None:
 
 
 def _listed(
-    name: str, dataset: str | None, *, engine: str, workers: str, device: str, tensorboard: bool, **choices: Any
+    name: str, dataset: str | None = None, *, engine: str, workers: str, device: str, train: str, tensorboard: bool,
+    **choices: Any,
 ) -> DataFrame:
     """Stands for `run_table`: the cells that it would train."""
     cells = experiments.find_table(name).cells(dataset, device=device, **choices)
     pool_of(engine, workers, cells, devices.resolve(device))
     _check_cells(cells, choices)
-    return DataFrame({"cell": [cell.label for cell in cells]})
+    return experiments.find_table(name).numbers({}, rows_of([], Store()))
 
 
 @contextlib.contextmanager

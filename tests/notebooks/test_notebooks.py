@@ -5,7 +5,7 @@ import re
 
 import nbformat
 import pytest
-from executed_notebooks import CELLLESS, FOLDER, READING, RESULTS, SMOKE, begin, code_cells
+from executed_notebooks import CELLLESS, FOLDER, RESULTS, SMOKE, begin, code_cells
 from pandas import DataFrame
 
 from repro import TABLES, notebook
@@ -13,7 +13,7 @@ from repro.papers.taxonomy import explored_runs, figures
 from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
 
-NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in READING)
+NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in CELLLESS)
 EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 5),
     "positive_keys": ("digits", 4), "similarity_variance": ("digits", 2),
@@ -73,7 +73,7 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
     for match in matches:
         assert type(values[match[1]]).__name__ == match[2]
     assert (values.get("preset", "auto"), values["device"]) == ("auto", "auto")
-    assert path.stem in READING or values["dataset"] == EMBEDDED[path.stem][0]
+    assert path.stem in CELLLESS or values["dataset"] == EMBEDDED[path.stem][0]
 
 
 @of_cells
@@ -102,7 +102,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
         ("cross_modal", {"method": "cmacc,cmac"}, "method='cmac' is not one of: .*did you mean 'cmacc'"),
         ("cross_modal", {"approaches": "cmacc"}, "parameter='approaches' does not exist.*: dataset, preset, "),
-        ("ohem_vs_active", {"sampler": "hard"}, "sampler='hard' is not one of: gradient, feature, random, ohem"),
+        ("ohem_vs_active", {"sampler": "hard"}, "sampler='hard' is not one of: random, ohem, gradient"),
         ("transfer", {"split": 6}, "split=6 should be between 0 and 5"),
         ("category_diversity", {"iterations": -1}, "iterations=-1 should be at least 0"),
         ("transfer", {"targets": "ucf"}, "targets='ucf' is not one of: .*did you mean 'ucf101'"),
