@@ -314,7 +314,7 @@ def target_shares(table: DataFrame, values: dict[str, float], weight: float) -> 
 def selection(seed: int) -> go.Figure:
     """Candidates coloured by their chance to be drawn next, and those drawn; a panel for each strategy.
 
-    A frame is a number of candidates that are drawn, from none to all that are selected.
+    A frame is a number of candidates that are drawn, from one to all that are selected.
     """
     pool = selection_steps.pool()
     candidates, queries = pool.candidates.numpy(), pool.queries.numpy()
@@ -329,8 +329,8 @@ def selection(seed: int) -> go.Figure:
         figure.update_yaxes(scaleanchor=f"x{column}", constrain="domain", col=column)
     figure.update_layout(coloraxis={"colorscale": "viridis", "reversescale": True, "colorbar_title": "chance (%)"})
     orders, frames = {strategy: selection_steps.order(strategy, pool, seed) for strategy in TITLES}, []
-    for count in range(LARGEST + 1):
-        data, layout, sizes = [], {}, [7] * (count - 1) + [13] * (count > 0)
+    for count in range(1, LARGEST + 1):
+        data, layout, sizes = [], {}, [7] * (count - 1) + [13]
         for column, (strategy, order) in enumerate(orders.items(), start=1):
             drawn = order[:count]
             places, categories = candidates[drawn.numpy()], len(pool.categories[drawn].unique())
