@@ -30,7 +30,6 @@ from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
 from repro.recipe import choose
-from repro.report.text import in_text
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
@@ -432,6 +431,8 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
 
 def write_frames(folder: Path) -> list[Path]:
     """Write the rows of the pictures of frames into a folder, as `redraw` does; returns the files."""
+    from repro.report.text import in_text
+
     pictures = {name: declared for name, declared in papers.pictures().items() if declared.frame}
     cells = everything()
     rows = {name: _rows_of(declared, cells) for name, declared in pictures.items()}
@@ -446,6 +447,7 @@ def _saved() -> list[Experiment]:
 def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
     from repro.report import plots
+    from repro.report.text import in_text
 
     pictures = papers.pictures()
     if name in pictures:

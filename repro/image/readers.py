@@ -171,7 +171,8 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
 
-    Classes and errors are as of `class_folders`. The split depends on the names of the files alone.
+    Classes and errors are as of `class_folders`. The split depends on the names of the files that are
+    there alone: a part of them is split otherwise than the whole.
     """
     pictures = _by_class(path, declared, lambda place: place.parts[0], lambda place: True, split=False)
     part = np.zeros_like(pictures.part)

@@ -16,9 +16,10 @@ from repro.image.operations import Normalisation
 from repro.image.pretrain import OPTIMISER, Pretrainer
 from repro.image.recipe import ImageRecipe, paper, trains
 from repro.recipe import Rows
+from repro.run import group
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.finished import checkpoint
-from repro.run.group import check_shared, process, shared
+from repro.run.group import check_shared, shared
 from repro.run.store import Cell, Store
 from repro.table import optimiser
 
@@ -39,7 +40,7 @@ def check(recipe: ImageRecipe, device: torch.device) -> None:
     """Raise ValueError unless the processes of the group can share the batch, and the probe can be trained."""
     if trains(recipe):
         check_shared(recipe.batch, recipe.groups)
-    if process()[1] > 1 and recipe.query_groups != recipe.groups:
+    if group.process()[1] > 1 and recipe.query_groups != recipe.groups:
         raise ValueError("whole_query=True normalises the queries of a batch together, which the processes that share "
                          "it do not: take one process, or --whole-query false")
     if recipe.probe_view == "shifted" and DATASETS[recipe.dataset].images.size is None:

@@ -349,7 +349,7 @@ def comparison(judge: Callable[[Numbers, float], str | bool]) -> Rule:
 
     def rule(claim: Claim, results: Results) -> Judged:
         numbers = compared(claim, results)
-        return judge(numbers, claim.margin), numbers
+        return judge(numbers, claim.margin) if numbers else NOT_RUN, numbers  # of no printed number nothing is said
 
     return rule
 

@@ -1,10 +1,8 @@
 """A new encoder of skeletons is a class, a field and a line: the page's example, made in a copy."""
 
-import subprocess
-import sys
 
 import pytest
-from project_copy import copied, run, walk
+from project_copy import assert_test_passes, copied, run, walk
 
 COMMANDS = """
 import json, torch
@@ -37,9 +35,7 @@ def test_it_touches_three_files_and_a_test(walked):
 
 
 def test_its_test_passes_there(walked):
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", TEST]
-    ended = subprocess.run(command, cwd=walked[0], env={"PYTHONPATH": str(walked[0])}, capture_output=True, text=True)
-    assert "1 passed" in ended.stdout, ended.stdout
+    assert_test_passes(walked[0], TEST)
 
 
 def test_it_is_trained_beside_the_gru_whose_cell_stays_what_it_was(walked):

@@ -1,10 +1,8 @@
 """A new sampler of negatives is a function, its test and one `Sampler`: the page's example, made in a copy."""
 
-import subprocess
-import sys
 
 import pytest
-from project_copy import copied, run, walk
+from project_copy import assert_test_passes, copied, run, walk
 
 COMMANDS = """
 words = "--preset smoke --batch 16 --engine inline --device cpu"
@@ -26,9 +24,7 @@ def test_it_touches_a_file_and_a_test(walked):
 
 
 def test_its_test_passes_there(walked):
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", TOUCHED[-1]]
-    ended = subprocess.run(command, cwd=walked[0], env={"PYTHONPATH": str(walked[0])}, capture_output=True, text=True)
-    assert "1 passed" in ended.stdout, ended.stdout
+    assert_test_passes(walked[0], TOUCHED[-1])
 
 
 def test_it_selects_in_a_training(walked):

@@ -69,7 +69,7 @@ class Source:
 class Small:
     """What `repro.run.group.shared` takes, as a learner for one process is."""
 
-    parts = ("model", "keys", "optimiser")
+    parts, total_steps = ("model", "keys", "optimiser"), 1
 
     def __init__(self, model, images, shuffle):
         self.model, self.keys, self.images, self.shuffles = model, MomentumEncoder(model, 0.9), images, shuffle
@@ -149,8 +149,6 @@ def main(folder):
         found[shuffle] = train(shared(Small(model, images, shuffle)))
     found["gathered"] = gather(torch.tensor([[0.0], [1.0], [2.0]], dtype=torch.bfloat16) + 10 * rank)
     found["alone"] = message(lambda: check_alone("clips"))
-    model.groups = 3
-    found["model"] = message(lambda: shared(Small(model, images, False)))
     found["divided"] = [message(lambda sizes=sizes: check_shared(*sizes)) for sizes in ((7, 2), (16, 3), (16, 8))]
     torch.save(found, folder / f"found{rank}.pt")
     distributed.destroy_process_group()

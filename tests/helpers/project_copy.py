@@ -43,3 +43,10 @@ def run(*words):
     ended = subprocess.run(command, cwd=copy, env=variables | environment, **options)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:])
+
+
+def assert_test_passes(copy, path):
+    """Run a test of one function in a copy."""
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", path]
+    ended = subprocess.run(command, cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True)
+    assert "1 passed" in ended.stdout, ended.stdout

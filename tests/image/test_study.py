@@ -236,7 +236,7 @@ def test_examples_show_an_image_of_every_class_and_two_views():
 def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
     split = smoke("digits", "sce", groups=2, whole_query=True)
     IMAGES.check(split, CPU)
-    monkeypatch.setattr(study, "process", lambda: (0, 2))
+    monkeypatch.setattr(study.group, "process", lambda: (0, 2))
     with pytest.raises(ValueError, match=r"whole_query=True normalises .* do not: take one process, or"):
         IMAGES.check(split, CPU)
     IMAGES.check(smoke("digits", "moco", groups=2, whole_query=True), CPU)  # which does not use it

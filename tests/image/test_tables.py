@@ -70,7 +70,7 @@ def test_what_processes_cannot_share_is_refused_before_anything_is_trained(monke
     with pytest.raises(ValueError, match=r"groups=1 cannot be divided among 2 processes.*--groups 8"):
         repro.run_table(name, preset="smoke", engine="inline", device="cpu")
     assert capsys.readouterr().err == ""
-    assert repro.TABLES["image_methods"].cells(preset="smoke", method="random,sce", variant="ghost_groups")
+    assert repro.TABLES["image_methods"].cells(preset="smoke", method="random,moco", variant="ghost_groups")
 
 
 def test_a_probe_that_pictures_of_various_sizes_cannot_have_is_refused():

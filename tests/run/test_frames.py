@@ -93,6 +93,7 @@ def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(n
     key = written["key"].iloc[0]
     folder = Store().folder(key)
     folder.mkdir(parents=True)
+    (folder / "result.json").touch()
     if declared.frame in frames.LOGS:
         write(folder / "progress.jsonl", LINES)
         write(folder / "probes.jsonl", [{"step": 20, "linear": 50.0}])
