@@ -1,194 +1,155 @@
-"""The bundled clips: how discs move, look and sound, against slower ways to the same; and the set they make."""
+"""The bundled clips: how discs move, look and sound, against other ways to the same; and the set they make."""
 
-import math
+import colorsys
 
 import numpy as np
 import pytest
 import torch
 
 from repro.audiovisual import synthetic
-from repro.audiovisual.clips import PARTS
 from repro.audiovisual.data import load
 from repro.data import manifest
 
-SMALL = {"pretrain": 300, "train": 200, "test": 100}
-MOTIONS, MATERIALS = list(synthetic.MOTIONS), list(synthetic.MATERIALS)
-STEP = 1e-4                                                   # s, of the slow simulation
+SMALL = {"pretrain": 128, "train": 32, "test": 64}
+NOTES = len(synthetic.COLOURS)
+
+
+class Plain:
+    """A generator without noise, whose ranges are their least value, or one that is set."""
+
+    def __init__(self, uniform=None):
+        self.set = uniform
+
+    def uniform(self, low, high):
+        return low if self.set is None else self.set
+
+    def standard_normal(self, shape):
+        return np.zeros(shape)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The set with fewer clips."""
+    """The set with fewer clips, in a folder that stays."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(synthetic, "COUNTS", SMALL)
         patch.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
-        return synthetic.load()
+        yield synthetic.load()
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    """Four of each category."""
+    rng = np.random.default_rng(0)
+    return [synthetic.draw(item % len(synthetic.CATEGORIES), rng) for item in range(4 * len(synthetic.CATEGORIES))]
 
 
 def test_layout(small):
-    assert small.digest == "8e720c388493315668c54affea81e8b5e7cc17e8b626299a95d58e1fe6975ffc"
-    assert small.name == "synthetic" and small.classes == tuple(MOTIONS) and len(small.classes) == 10
-    assert small.frames.shape == (12_000, 24, 24, 3) and small.mel.shape == (48_000, 32) and small.mel.isfinite().all()
-    assert small.first_frame.tolist() == list(range(0, 12_001, 20)) and small.rows_per_frame == 4
-    assert {part: int(getattr(small, part).sum()) for part in PARTS} == SMALL
-    assert (sum(getattr(small, part).long() for part in PARTS) == 1).all()
-    assert torch.equal(small.labels, small.categories // 10)
-    video, audio = small.pair(torch.tensor([0, 599, 0]), torch.Generator().manual_seed(0))
+    # equal bits in every process and on every machine
+    assert small.digest == "8332db5f02dae9590c027450feafb715e4e3a54f20c1a34d0e92aeb8ea72b60c"
+    assert small.name == "synthetic" and small.classes == synthetic.CATEGORIES and len(small.classes) == 32
+    assert small.frames.shape == (4480, 24, 24, 3) and small.mel.shape == (17_920, 32) and small.mel.isfinite().all()
+    assert small.first_frame.tolist() == list(range(0, 4481, 20)) and small.rows_per_frame == 4
+    assert torch.equal(small.labels, small.categories)
+    for part, count in SMALL.items():
+        assert small.labels[getattr(small, part)].bincount().tolist() == [count // 32] * 32
+    video, audio = small.pair(torch.tensor([0, 223, 0]), torch.Generator().manual_seed(0))
     assert video.shape == (3, 3, 8, 24, 24) and audio.shape == (3, 32, 32)
 
 
-def test_some_clips_are_those_of_the_whole_set_in_chunks_of_any_size(small, monkeypatch):
-    monkeypatch.setattr(synthetic, "COUNTS", SMALL)
-    monkeypatch.setattr(synthetic, "CHUNK", 13)
-    frames, mel = small.frames.unflatten(0, (-1, 20)), small.mel.unflatten(0, (-1, 80))
-    few = {name: column[:30] for name, column in synthetic.cast("test", 0).items()}
-    for part, whole in zip(synthetic.render(few, "test"), (frames, mel), strict=True):
-        assert np.array_equal(part, whole[small.test][:30])
-    items = [299, 5, 5, 120, 0]
-    pictures = synthetic.pictures(items)
-    assert pictures.dtype == np.uint8 and np.array_equal(pictures, frames[small.pretrain][items])
+def test_some_pictures_are_those_of_the_whole_set(small):
+    items = [127, 5, 5, 70, 0]
+    assert np.array_equal(synthetic.pictures(items), small.frames.unflatten(0, (-1, 20))[small.pretrain][items])
 
 
-def test_what_is_made_is_kept_by_redundancy(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    monkeypatch.setattr(synthetic, "COUNTS", SMALL)
-    asked, blank = [], (np.zeros((300, 20, 24, 24, 3), np.uint8), np.zeros((300, 80, 32), np.float32))
-    monkeypatch.setattr(synthetic, "render", lambda scenes, part: asked.append(part) or tuple(
-        array[:SMALL[part]] for array in blank))
-    digests = [synthetic.load(redundancy, window).digest for redundancy, window in (
-        (0.5, 8), (0.25, 8), (0, 3), (0.0, 8), (0.25, 8), (0.5, 5))]
-    assert digests == [*digests[:3], digests[2], digests[1], digests[0]] and len(set(digests)) == 3
-    assert len(asked) == 3 * len(PARTS)
-    made = load("synthetic", redundancy=0.25, window=5)
-    assert made.name == "synthetic (redundancy 0.25)" and manifest.bundled(made.name) and made.window == 5
+def test_what_is_made_is_kept_by_redundancy(small, monkeypatch):
+    other = synthetic.load(0.25)
+    assert other.digest != small.digest
+    monkeypatch.delattr(synthetic, "cast")
+    assert synthetic.load(0.5, 5).digest == small.digest
+    kept = load("synthetic", redundancy=0.25, window=5)
+    assert kept.digest == other.digest and kept.window == 5
+    assert kept.name == "synthetic (redundancy 0.25)" and manifest.bundled(kept.name)
 
 
-@pytest.mark.parametrize("redundancy", [0, 0.25, 0.5, 0.9, 0.999])
-def test_shares_of_categories(redundancy):
-    clips, distinct = synthetic.shares("pretrain", redundancy)
-    assert clips.sum() == 2000 and clips.shape == distinct.shape == (100,)
-    weights = [1 / rank**redundancy for rank in range(1, 101)]
-    for count, weight in zip(sorted(clips, reverse=True), weights, strict=True):
-        assert abs(count - 2000 * weight / sum(weights)) < 1
-    for count, own in zip(clips, distinct, strict=True):
-        assert own >= 1 and abs(own - max(1, (1 - redundancy) * count)) <= 0.5
+@pytest.mark.parametrize(("redundancy", "distinct"), [(0, 128), (0.25, 96), (0.5, 64), (0.999, 1)])
+def test_near_duplicates_are_the_same_scene_somewhat_later(small, redundancy, distinct):
+    cast = synthetic.cast("pretrain", redundancy)
+    assert len(cast) == len({scene.start for scene in cast}) == 128
+    for item, scene in enumerate(cast[distinct:], distinct):
+        original = cast[item % distinct]
+        assert 0 < scene.start - original.start < 0.2 * scene.pace
+        others = zip(scene._replace(start=0), original._replace(start=0), strict=True)
+        assert all(np.array_equal(*values) for values in others)
     for part in ("train", "test"):
-        assert all((counts == 10).all() for counts in synthetic.shares(part, redundancy))
+        assert len({scene.start for scene in synthetic.cast(part, redundancy)}) == SMALL[part]
 
 
-def test_near_duplicates_are_the_same_scene_later_and_in_other_light():
-    scenes = synthetic.cast("pretrain", 0.5)
-    origin = np.array([scenes["radius"].tolist().index(radius) for radius in scenes["radius"].tolist()])
-    distinct = origin == np.arange(2000)
-    assert distinct.sum() == 1003 and distinct[origin].all()
-    for name, column in scenes.items():
-        assert np.array_equal(column, column[origin]) == (name not in {"start", "light", "slant", "gain"}), name
-    later = (scenes["start"] - scenes["start"][origin])[~distinct]
-    assert (later > 0).all() and later.max() < 0.2 and scenes["start"].max() < 0.5
-    assert np.abs(np.log10(scenes["gain"] / scenes["gain"][origin])).max() <= 0.1
-    assert not np.isclose(scenes["light"], scenes["light"][origin])[~distinct].any()
+def test_near_duplicates_have_other_light_and_noise(small):
+    frames, mel = small.frames.unflatten(0, (-1, 20)), small.mel.unflatten(0, (-1, 80))
+    assert (frames[:64].float() - frames[64:128].float()).abs().mean() > 1
+    assert (mel[:64] - mel[64:128]).abs().mean() > 0.1
 
 
-# Discs
+def test_the_dominant_frequency_is_the_pitch_of_the_category(scenes):
+    for scene in scenes:
+        sound = synthetic.record(scene, np.random.default_rng(scene.category))
+        spectrum = np.abs(np.fft.rfft(np.hanning(16_000) * sound))
+        heard = spectrum.argmax() / 2                                                  # Hz, as the clip lasts 2 s
+        assert abs(heard - scene.pitch) <= 0.5
+        octaves = np.log2(heard / 220) - scene.category % NOTES / 4
+        assert abs(octaves) < 0.5 / 4, "nearer than to any other note"
 
 
-def rng(seed=0):
-    return np.random.Generator(np.random.PCG64(seed))
+def test_the_hue_is_that_of_the_category(scenes):
+    for scene in scenes:
+        hue, saturation, value = colorsys.rgb_to_hsv(*scene.paint)
+        apart = (NOTES * hue - scene.category % NOTES + NOTES / 2) % NOTES - NOTES / 2
+        assert abs(apart) <= 0.3 + 1e-9 and 0.7 <= saturation <= 1 and 0.6 <= value <= 1
 
 
-def scenes(motion, material="chipboard", n=4, **changes):
-    """n scenes of a motion and material in which nothing but the disc is to be seen and heard, then changed."""
-    drawn = synthetic.draw(np.full(n, 10 * MOTIONS.index(motion) + MATERIALS.index(material)), rng(5))
-    plain = {"paint": 1.0, "wall": 0.0, "sides": 0.0, "clutter_paint": 0.0, "gloss": 0.0, "grain": 0.0, "light": 1.0,
-             "slant": 0.0, "hiss": 0.0, "gain": 1.0}
-    return drawn | {name: np.full_like(drawn[name], value) for name, value in (plain | changes).items()}
+@pytest.mark.parametrize(("motion", "heights"), [
+    ("swinging", [0, 1, 0, -1]), ("bouncing", [-1, 2**0.5 - 1, 1, 2**0.5 - 1]), ("rising", [-1, -0.5, 0, 0.5]),
+    ("falling", [1, 0.5, 0, -0.5]),
+])
+def test_motions_by_quarters_of_a_turn(motion, heights):
+    for turns in (0, 3):
+        found = synthetic.MOTIONS[motion](turns + np.arange(4) / 4)
+        np.testing.assert_allclose(found, heights, atol=1e-12)
 
 
-def simulate(position, speed, *, pull, drag, dragged_from, low, high, driven_low, driven_high, restitution, seconds):
-    """One coordinate of one disc in small steps, plain numbers: another way to what `travel` does."""
-    places, resting = [], False
-    for step in range(round(seconds / STEP)):
-        places.append(position)
-        if resting:
-            continue
-        slowing = drag if step * STEP >= dragged_from else 0.0
-        change = pull * STEP
-        if speed:
-            change -= math.copysign(min(slowing * STEP, abs(speed + change)), speed)
-        elif abs(pull) <= slowing:
-            change = 0.0
-        position, speed = position + (speed + change / 2) * STEP, speed + change
-        beyond = (position < low and speed < 0) - (position > high and speed > 0)
-        if beyond:
-            back = max(restitution * abs(speed), driven_low if beyond > 0 else driven_high)
-            position, speed = (low if beyond > 0 else high), beyond * back
-            resting = back < synthetic.REST
-    return np.array(places)
+def test_a_disc_is_seen_where_it_is(scenes):
+    steps = (np.arange(24) + 0.5) / 12 - 1
+    for scene in scenes:
+        white = scene._replace(paint=np.ones(3), walls=np.zeros((2, 3)))
+        weight = synthetic.film(white, Plain(uniform=1))[..., 0] / 255
+        total = weight.sum((1, 2))
+        up = scene.centre[1] + scene.reach * scene.heights(np.arange(20) / 10)
+        right = scene.centre[0] + scene.lean * scene.reach * scene.heights(np.arange(20) / 10)
+        inside = np.maximum(np.abs(up), np.abs(right)) + scene.radius < 1
+        assert inside.any()
+        np.testing.assert_allclose(total[inside] / 144, np.pi * scene.radius**2, rtol=0.06)
+        np.testing.assert_allclose(((weight * steps).sum((1, 2)) / total)[inside], right[inside], atol=0.02)
+        np.testing.assert_allclose(-((weight * steps[:, None]).sum((1, 2)) / total)[inside], up[inside], atol=0.02)
 
 
-@pytest.mark.parametrize("motion", MOTIONS)
-def test_discs_move_as_in_a_simulation_of_small_steps(motion, monkeypatch):
-    arguments, travel = [], synthetic.travel
-    monkeypatch.setattr(synthetic, "travel", lambda *places, **others: arguments.append((*places, others)) or travel(
-        *places, **others))
-    movement = synthetic.move(scenes(motion, "oak", n=1, start=0.0))
-    seconds = np.arange(0, 1.5, STEP)[None]
-    moved = 0
-    for path, (position, speed, others) in zip((movement.up, movement.across), arguments, strict=True):
-        plain = {name: float(np.ravel(value)[0]) for name, value in others.items()} | {"seconds": 1.5}
-        expected = simulate(float(position[0]), float(speed[0]), **plain)
-        np.testing.assert_allclose(path.at(seconds)[0][0], expected, atol=0.02)
-        moved += np.ptp(expected)
-    assert moved > 0.2 or motion == "spun"
+def test_a_disc_is_louder_the_higher_it_is(scenes):
+    for scene in scenes:
+        pure = scene._replace(overtones=np.ones(1), pitch=1000.0)
+        sound = synthetic.record(pure, Plain(uniform=0)).reshape(-1, 80)       # ten periods each
+        decibels = 10 * np.log10(2 * (sound**2).mean(1) / 0.1**2)
+        middle = scene.heights((np.arange(200) + 0.5) / 100)
+        jumps = np.abs(np.diff(scene.heights(np.arange(201) / 100))) > 0.5
+        np.testing.assert_allclose(decibels[~jumps], 10 * middle[~jumps], atol=0.5)
 
 
-@pytest.mark.parametrize("motion", ["thrown", "floating", "rolled"])
-def test_pictures_show_the_disc_where_it_is(motion):
-    few = scenes(motion)
-    movement, pixel = synthetic.move(few), 2 * few["half_width"][:, None] / 24
-    weight, steps = synthetic.film(few, movement, 0.0)[..., 0] / 255, np.arange(24) - 11.5  # the white disc's
-    total = weight.sum((2, 3))
-    area = np.pi * few["radius"][:, None] ** 2 + np.zeros((4, 20))
-    np.testing.assert_allclose(total * pixel**2, area, rtol=0.06)
-    seen = [(weight * steps).sum((2, 3)) / total * pixel, -(weight * steps[:, None]).sum((2, 3)) / total * pixel]
-    seconds = few["start"][:, None] + np.arange(20) / 10
-    right, up = (path.at(seconds)[0] - 1 for path in (movement.across, movement.up))         # m from the box's middle
-    cosine, sine = np.cos(few["tilt"])[:, None], np.sin(few["tilt"])[:, None]
-    tilted = np.stack([cosine * right + sine * up, -sine * right + cosine * up])
-    np.testing.assert_allclose(seen, tilted - few["shift"].T[..., None], atol=0.01)
-
-
-def heard(few, seed=1):
-    movement = synthetic.move(few)
-    return synthetic.record(few, movement, rng(seed), rng(seed + 1)), movement
-
-
-def test_the_sound_is_the_sum_of_the_modes_that_every_impact_excites():
-    few = scenes("thrown", "oak", roughness=0.0)
-    few["amplitudes"] = np.where(few["frequencies"] < 500, few["amplitudes"], 0)  # slow against a sample
-    sound, movement = heard(few)
-    for scene in range(4):
-        clock, expected = few["start"][scene] + np.arange(16000) / 8000, np.zeros(16000)
-        modes = list(zip(*(few[name][scene] for name in ("frequencies", "decays", "amplitudes")), strict=True))
-        for path in (movement.across, movement.up):
-            for time, jolt in zip(path.times[scene], path.jolts[scene], strict=True):
-                since = np.maximum(clock - time, 0) if jolt else 0
-                for frequency, decay, amplitude in modes:
-                    ringing = np.exp(-decay * since) * np.sin(2 * np.pi * frequency * since)
-                    expected += synthetic.LOUDNESS * jolt * amplitude * ringing
-        assert np.abs(sound[scene] - expected).max() < 0.02 * np.abs(expected).max()
-        silent = clock < min(path.times[scene, 1] for path in (movement.across, movement.up)) - 1 / 4000
-        assert np.abs(sound[scene][silent]).max(initial=0) < 1e-12, "nothing wraps around, nothing sounds untouched"
-
-
-def test_log_mel_is_that_of_librosa():
+def test_log_mel_is_that_of_librosa(scenes):
     import librosa
 
-    few = scenes("thrown", "brass", n=2, hiss=0.003)
-    waveforms = np.concatenate([heard(few)[0], 1e-3 * rng().standard_normal((1, 16000)), np.zeros((1, 16000))])
-    found = synthetic.log_mel(waveforms)
-    assert found.shape == (4, 80, 32) and found.dtype == np.float32 and (found * 256 % 1 == 0).all()
-    for waveform, rows in zip(waveforms, found, strict=True):
+    rng = np.random.default_rng(0)
+    waveforms = [synthetic.record(scenes[5], rng), 1e-3 * rng.standard_normal(16_000), np.zeros(16_000)]
+    for waveform in waveforms:
+        rows = synthetic.log_mel(waveform)
+        assert rows.shape == (80, 32) and rows.dtype == np.float32 and (rows * 256 % 1 == 0).all()
         power = librosa.feature.melspectrogram(
             y=waveform, sr=8000, n_fft=512, hop_length=200, n_mels=32, htk=True, norm=None, center=True,
             pad_mode="constant", power=2.0,

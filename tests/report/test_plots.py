@@ -64,7 +64,7 @@ def test_a_picture_shows_the_means_over_seeds_of_its_committed_rows(name):
     assert_legible(figure)
     columns = {
         "along_training_ucla": ["objectives", "measure", "epoch"], "sequence_contrast_ucla": ["key", "epoch"],
-        "category_curves_synthetic": ["sampler", "batch", "step"], "objective_parts_cifar10": ["epoch"],
+        "objective_parts_cifar10": ["epoch"],
         "category_curves_multiomniglot": ["sampler", "frequency", "step"], "sampled_keys_cifar10": ["keys"],
         "post_hoc_diversity_multiomniglot": ["sampler", "posterior", "batch", "frequency", "step"],
         "pretext_accuracy_synthetic": ["query", "category"], "taxonomy_variants_ucla": ["objectives", "departures"],

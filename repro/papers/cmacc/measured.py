@@ -15,11 +15,10 @@ from torch import Tensor
 
 from repro.audiovisual import FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
-from repro.audiovisual.data import Pairs, drawn
+from repro.audiovisual.data import drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.study import data_of
-from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
 from repro.data import manifest
@@ -83,7 +82,7 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
     def compute(cell: Cell) -> DataFrame:
         learner = resumed(cell, where)
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
-        categories = np.array(category_names(learner.data))[learner.data.categories[index]]
+        categories = np.array(learner.data.classes)[learner.data.categories[index]]
         rows = pd.concat(
             DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_renewed": renewed})
             for query, (stored, renewed) in first_ranked(learner, index).items()
@@ -219,13 +218,6 @@ def resumed(cell: Cell, device: torch.device, **changes: Any) -> Pretrainer:
     return learner
 
 
-def category_names(data: Pairs) -> tuple[str, ...]:
-    """What the categories of a set are called, in their order."""
-    if manifest.plain(data.name) == "synthetic":
-        return tuple(f"{motion}, {material}" for motion in MOTIONS for material in MATERIALS)
-    return data.classes
-
-
 @torch.no_grad()
 def embedded(
     learner: Pretrainer, modality: str, index: Tensor, generator: torch.Generator | None = None
@@ -278,7 +270,7 @@ def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
 def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
     """Rows of `selected_negatives` for the candidates of one modality."""
     recipe, data = learner.recipe, learner.data
-    names = np.array(category_names(data))
+    names = np.array(data.classes)
     query, hidden, _ = embedded(learner, OTHER[modality], batch)
     pool, items = learner.pools[modality], learner.pooled[modality].cpu()
     excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())

@@ -32,9 +32,6 @@ def of_first_cell(rows: DataFrame) -> DataFrame:
 
 
 PICTURES = {
-    "category_curves_synthetic": Picture(
-        experiments=("category_diversity_synthetic",), frame="progress", fields=POOL, rows=of_pools,
-        plot=figures.CURVES),
     "category_curves_multiomniglot": Picture(
         experiments=("diversity_balanced", "diversity_zipf"), frame="progress", fields=POOL, rows=of_pools,
         plot=figures.CURVES),
@@ -43,9 +40,9 @@ PICTURES = {
     "predicted_diversity_multiomniglot": Picture(
         experiments=("diversity_post_hoc",), rows=of_predictions, plot=figures.PREDICTED),
     "pretext_accuracy_synthetic": Picture(
-        experiments=("transfer_synthetic",), frame="pretext_accuracy", fields=("method",), rows=of_first_entry,
+        experiments=("cross_modal_synthetic",), frame="pretext_accuracy", fields=("method",), rows=of_first_entry,
         plot=figures.PRETEXT),
     "selected_negatives_synthetic": Picture(
-        experiments=("transfer_synthetic",), frame="selected_negatives", rows=of_first_cell,
+        experiments=("cross_modal_synthetic",), frame="selected_negatives", rows=of_first_cell,
         plot=figures.bundled_negatives),
 }

@@ -11,7 +11,7 @@ from pandas import DataFrame
 from repro.audiovisual import synthetic
 from repro.papers.cmacc import figures
 
-CATEGORIES = [f"{motion}, {material}" for motion in synthetic.MOTIONS for material in synthetic.MATERIALS]
+CATEGORIES = synthetic.CATEGORIES
 COMPARED = ("random", "ohem", "feature", "gradient")
 
 

@@ -12,7 +12,6 @@ from made_up_pairs import GRIDS, grids, tiny
 from tqdm.auto import tqdm
 
 from repro.audiovisual import MODALITIES
-from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import VARIANTS, paper
@@ -204,14 +203,6 @@ def test_cells_without_such_figures_are_refused(monkeypatch):
     monkeypatch.setattr(measured, "data_of", lambda recipe: clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
         measured.pretext_accuracy([finished(iterations=1)], "cpu")
-
-
-def test_categories_have_names():
-    assert measured.category_names(clips()) == CATEGORIES
-    names = measured.category_names(clips("synthetic (redundancy 0)"))
-    assert len(names) == 100 and names[:2] == ("dropped, steel", "dropped, brass") and names[10] == "thrown, steel"
-    drawn = load_characters("multidigits", characters=2, pairs=5, test_pairs=2)
-    assert measured.category_names(drawn) == drawn.alphabets[0]
 
 
 def test_ratio_of_distances_is_that_of_a_slow_loop():
