@@ -180,20 +180,17 @@ class Characters:
         """Two grids of each item, the first as `view` gives it. Of the second, `other_view` says:
 
         - "affine": the same drawings, every cell changed by `augment.warped`. It needs no labels.
-        - "drawing": the same characters in other drawings of the same part, for an item always the same ones (unless
-          the set is redrawn).
-        - "characters": likewise, drawn anew every time. Such pairs are labels in disguise.
+        - "characters": the same characters in other drawings of the same part, drawn anew every time. Such pairs are
+          labels in disguise.
         """
-        other = drawn = self._drawn(modality, index, generator)
-        if self.other_view != "affine":
-            anew = self.other_view == "characters"
-            steps = _numbers(drawn, generator) if anew else self._steps[MODALITIES.index(modality), index]
-            first, count = self.first[drawn], self.count[drawn]
-            steps = 1 + steps.to(drawn.device, non_blocking=True) % (count - 1)
-            other = first + (drawn - first + steps) % count
-        changed = self.augmented or self.other_view == "affine"
-        shown = self._shown(drawn, generator if self.augmented else None)
-        return shown, self._shown(other, generator if changed else None)
+        drawn = self._drawn(modality, index, generator)
+        changes = generator if self.augmented else None
+        if self.other_view == "affine":
+            return self._shown(drawn, changes), self._shown(drawn, generator)
+        first, count = self.first[drawn], self.count[drawn]
+        steps = 1 + _numbers(drawn, generator).to(drawn.device, non_blocking=True) % (count - 1)
+        other = first + (drawn - first + steps) % count
+        return self._shown(drawn, changes), self._shown(other, changes)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
         """The grid of each item as drawn for its pair, (m, windows, 1, height, width); all windows are the same."""
@@ -204,11 +201,6 @@ class Characters:
         """The same set on a device."""
         moved = {name: getattr(self, name).to(device) for name in ("drawings", "first", "count", "pairs")}
         return dataclasses.replace(self, **moved)
-
-    @functools.cached_property
-    def _steps(self) -> Tensor:
-        """(2, n, cells), by which the view "drawing" finds the other drawings; the same in every training."""
-        return _numbers(self.pairs, torch.Generator().manual_seed(SEED))
 
     def _drawn(self, modality: str, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(m, cells), the drawings of the pairs of items, or of their views."""

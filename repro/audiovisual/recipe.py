@@ -134,7 +134,7 @@ class AudioVisualRecipe(Recipe):
     subset: bool = setting(False, "assumed: the whole distribution, or an error")
     clips: int = setting(0, "assumed: pre-trained on so many, drawn at random once; 0, on all", least=0,
                          used=trains_on_clips)
-    redundancy: float = setting(0.0, "assumed: near-duplicates and rare categories among the bundled clips", least=0,
+    redundancy: float = setting(0.0, "assumed: share of near-duplicates among the bundled clips", least=0,
                                 most=0.999, used=both(trains, lambda recipe: recipe.dataset == "synthetic"))
     characters: int = setting(1, f"{PAPER}, Fig. 3a: cells of a grid, from 1 to 9", least=1, most=9, used=on_grids)
     pairs: int = setting(50_000, f"{PAPER}, Fig. 3a", least=1, used=on_grids)

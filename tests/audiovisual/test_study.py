@@ -159,10 +159,10 @@ def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
     assert study.data_of(recipe) is study.data_of(recipe.replace(method="smoco"))
     study.target_of(recipe, "hmdb51", 2)
     study.data_of(recipe.replace(split=3, targets="ucf101,esc10"))
-    study.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="drawing"))
+    study.data_of(tiny("smoco", "multidigits", distinct=3, frequency="zipf", redrawn=True, view="characters"))
     common = {"size": 96, "subset": True, "redundancy": recipe.redundancy}
     grids_read = {"characters": 2, "pairs": 30, "categories": 0, "distinct": 3, "frequency": "zipf", "redrawn": True,
-                  "view": "drawing", "augmented": False}
+                  "view": "characters", "augmented": False}
     assert read == [("ucf101", {"window": 7, "split": None, **common}),
                     ("hmdb51", {"window": 9, "split": "split2", **common}),
                     ("ucf101", {"window": 7, "split": "split3", **common}),
