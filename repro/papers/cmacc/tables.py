@@ -142,7 +142,7 @@ TABLES = {table.name: table for table in (
         "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
         "Table 3",
         [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": FROM_PRESET}],
-        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "ohem_vs_active"),
+        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "BY_SAMPLER"),
     ),
     _table(
         "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
@@ -156,7 +156,7 @@ TABLES = {table.name: table for table in (
         [{"method": SELF_SUPERVISED,
           "characters": by_preset(paper=tuple(range(1, 10)), quick=tuple(range(1, 10)), smoke=(2,))}],
         ("method", "characters"), datasets=CHARACTERS, methods=METHODS,
-        plot=Lazy(FIGURES, "mutual_information"),
+        plot=Lazy(FIGURES, "BY_CHARACTERS"),
     ),
     _table(
         "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
