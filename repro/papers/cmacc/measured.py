@@ -4,7 +4,7 @@ they are computed once, from checkpoints, and kept in the folders of the runs.
 Where a cell is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from repro.audiovisual import FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
-from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.study import data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
@@ -50,11 +49,6 @@ def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
         if not data.classes:
             raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
     return of_methods
-
-
-def selecting(cells: Sequence[Cell]) -> Cell:
-    """The first cell of CM-ACC, whose negatives have gradients to select them by; raises as `asked`."""
-    return asked(cells, "cmacc")[0]
 
 
 def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
@@ -98,7 +92,7 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 
 
 def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
-    """What every sampler picks from one pool, with the size of the gradients, of the finished cell `selecting` gives.
+    """What every sampler picks from one pool, with the size of the gradients, of the first cell of CM-ACC.
 
     Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
     the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
@@ -112,7 +106,7 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
 
     Source: CM-ACC, Fig. 5.
     """
-    cell, where = selecting(cells), devices.resolve(device)
+    cell, where = asked(cells, "cmacc")[0], devices.resolve(device)  # whose negatives have gradients
 
     def compute() -> DataFrame:
         learner = resumed(cell, where)
@@ -194,16 +188,6 @@ def within_over_between(space: Embeddings, categories: Tensor) -> float:
         same[row] = False
         within.append(distances[same])
     return float(torch.cat(within).mean() / torch.cat(between).mean())
-
-
-def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
-    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each; of grids x."""
-    index = torch.tensor(sorted(set(items)))
-    views = data_of(recipe).centred("video", index)[:, 0]                        # (n, 3, window, H, W) or (n, 1, H, W)
-    if views.ndim == 4:
-        views = (255 * views).round().byte().unsqueeze(2).expand(-1, 3, -1, -1, -1)
-    frames = views[:, :, views.shape[2] // 2].permute(0, 2, 3, 1).numpy()
-    return dict(zip(index.tolist(), frames, strict=True))
 
 
 def resumed(cell: Cell, device: torch.device, **changes: Any) -> Pretrainer:

@@ -89,10 +89,8 @@ def _best(table: DataFrame, published: Series) -> str:
     best = trained.loc[trained["ours"].idxmax()]
     baseline = table.loc[table["objectives"] == "random", "ours"]
     above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    in_print = table.loc[published.idxmax(), "objectives"] if published.count() > 1 else None
-    if in_print == best["objectives"]:
-        return f"Highest here and in print is {in_print}{above}"
-    return f"Highest here is {best['objectives']}{above}" + (f"; in print {in_print}" if in_print else "")
+    in_print = f"; in print {table.loc[published.idxmax(), 'objectives']}" if published.count() > 1 else ""
+    return f"Highest here is {best['objectives']}{above}{in_print}"
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
@@ -175,33 +173,6 @@ def departing(cells: DataFrame) -> DataFrame:
     """The rows of the experiments that leave the recipe, beside what the recipe has."""
     parts = [beside_recipe(name, cells) for name in DEPARTING]
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
-
-
-def by_setting(rows: DataFrame) -> DataFrame:
-    """Rows of `departing` for the changed recipe, with what is printed, and for the recipe as it is."""
-    names = []
-    for row in rows.itertuples():
-        changes = ", ".join(style.spoken(*departure) for departure in row.departures.items())
-        names.append(f"{row.objectives} {textwrap.fill(changes, 26)}")
-    rows = rows.assign(what=names, recipe=rows["preset"] + " recipe").drop(columns="departures")
-    recipe = rows.assign(setting="recipe", ours=rows["usual"], std=math.nan, published=math.nan).dropna(subset="ours")
-    return pd.concat([rows.assign(setting="changed"), recipe]).sort_values(["recipe", "what"], kind="stable")
-
-
-def _moved(plot: Plot, data: DataFrame) -> str:
-    wide = data.pivot_table("value", ["panel", "x"], LINE)
-    moves = (wide["changed"] - wide["recipe"]).dropna()
-    largest = moves.abs().idxmax()
-    name = largest[1].replace("\n", " ").replace(" ", " with ", 1)
-    return f"{name} moves the accuracy most, {moves[largest]:+.1f} points"
-
-
-VARIANTS = Plot(
-    caption="Linear-probe accuracy of objectives trained away from the recipe, the recipe itself, and the printed "
-    "value. A panel for each preset, that of the paper first.",
-    x="what", hue="setting", panel="recipe", prepare=by_setting, finding=_moved,
-    looks={"changed": Look("changed", style.BLUE, "o"), "recipe": Look("recipe", style.GREY, "s")},
-)
 
 
 def by_terms(rows: DataFrame) -> DataFrame:
@@ -365,7 +336,7 @@ PICTURES = {
         experiments=(), rows=lambda cells: _rounded(glm.specification_curve()), plot=specifications),
     "glm_forest_ucla": Picture(
         experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
-    "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=VARIANTS),
+    "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=None),
     "printed_column_ucla": Picture(
         experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),
 }
