@@ -102,7 +102,7 @@ class Plot:
         alone = data[LINE] == self.minus
         pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_minus"))
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
-        unit = f"minus {self._line_name(self.minus)} (points)\n{style.PLUS_MINUS} twice the error"
+        unit = f"minus {self.line_called(self.minus)} (points)\n{style.PLUS_MINUS} twice the error"
         pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
         return pd.concat([data[alone], pairs[data.columns]], ignore_index=True)
 
@@ -110,7 +110,8 @@ class Plot:
         """What a value of `x` or `panel` is called."""
         return str(self.names.get(value, value))
 
-    def _line_name(self, line: Any) -> str:
+    def line_called(self, line: Any) -> str:
+        """What a value of `hue` is called."""
         return self.looks[line].label if line in self.looks else str(line)
 
     @style.styled()
@@ -256,11 +257,11 @@ def leading(plot: Plot, data: DataFrame) -> str:
     """
     if plot.minus in set(data[LINE]):
         return _told_apart(plot, data[data[LINE] != plot.minus])
-    by, panels_of = LINE if data[LINE].nunique() > 1 else "x", {}
+    by, sentences = LINE if data[LINE].nunique() > 1 else "x", {}
     for panel, rows in data.dropna(subset="value").groupby("panel", sort=False):
         best = rows.sort_values("value", ascending=False).drop_duplicates(by)
         first, second = best.iloc[0], best.iloc[min(1, len(best) - 1)]
-        name = plot._line_name(first[by]) if by == LINE else plot.called(first[by])
+        name = plot.line_called(first[by]) if by == LINE else plot.called(first[by])
         error = math.hypot(first["std"] / first["n_seeds"] ** 0.5, second["std"] / second["n_seeds"] ** 0.5)
         if len(best) == 1:
             sentence = f"{first['value']:.1f} %"
@@ -270,11 +271,10 @@ def leading(plot: Plot, data: DataFrame) -> str:
             sentence = f"{name} is highest"
         else:
             sentence = "the highest two are closer than seeds scatter"
-        panels_of.setdefault(sentence, []).append(plot.called(panel).replace("\n", ", "))
-    sentences = [*panels_of]
-    if len(sentences) > 1:
-        sentences = [f"{', '.join(panels)}: {sentence}" for sentence, panels in panels_of.items()]
-    finding = "; ".join(sentences)
+        sentences[plot.called(panel)] = sentence
+    finding = "; ".join(f"{panel}: {sentence}" for panel, sentence in sentences.items())
+    if len(set(sentences.values())) == 1:
+        finding = sentence
     return finding[:1].upper() + finding[1:]
 
 
@@ -283,6 +283,6 @@ def _told_apart(plot: Plot, differences: DataFrame) -> str:
     known, counts = differences.dropna(subset="std"), []
     for line, rows in known.groupby(LINE, sort=False):
         apart = (rows["value"].abs() > rows["std"]).sum()
-        counts.append(f"{plot._line_name(line)} in {apart} of {len(rows)}")
-    other = plot._line_name(plot.minus)
+        counts.append(f"{plot.line_called(line)} in {apart} of {len(rows)}")
+    other = plot.line_called(plot.minus)
     return f"Places that differ from {other} by over twice the error: " + "; ".join(counts or ["unknown of one seed"])

@@ -95,12 +95,6 @@ def in_pools(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     return rows.assign(pool=pools).sort_values("batch", kind="stable")
 
 
-def shares(rows: DataFrame) -> DataFrame:
-    """Rows of `category_diversity` with counts as percent of M, and the panel that each belongs to."""
-    rows = rows.assign(**{name: 100 * rows[name] / rows["batch"] for name in ("ours", "std", "expected")})
-    return in_pools(rows, rows["target"].map(_sides(rows)))
-
-
 def _sides(rows: DataFrame) -> dict[str, str]:
     """What the negatives of a modality are of; of pairs of grids the two are no pictures and sounds."""
     grids = manifest.plain(style.only(rows, "dataset")) in CHARACTERS
@@ -112,17 +106,17 @@ def beyond_draws(plot: Plot, data: DataFrame) -> str:
     by = LINE if data[LINE].nunique() > 1 else "x"
     gains = (data["value"] - data["reference"]).groupby(data[by]).mean().sort_values()
     looks = style.looks_of(gains.index, SAMPLERS | POST_HOC)
-    unit = "% of M" if plot is DIVERSITY else "categories"
     return (f"Beyond uniform draws, on average: {looks[gains.index[-1]].label} {gains.iloc[-1]:+.1f}, "
-            f"{looks[gains.index[0]].label} {gains.iloc[0]:+.1f} {unit}")
+            f"{looks[gains.index[0]].label} {gains.iloc[0]:+.1f} categories")
 
 
 DIVERSITY = Plot(
-    caption="Distinct categories among the M negatives selected in a step, mean over training, as a share of M; "
-    "dashed, the closed-form expectation of M uniform draws, of earlier trainings with replacement. Source: Fig. 4, "
-    "where it is called the probability of a unique negative.",
-    x="sampler", panel="pool", names={name: look.label for name, look in SAMPLERS.items()}, prepare=shares,
-    reference="expected", reference_label=UNIFORM, ylabel="categories\n(% of M)", columns=2, finding=beyond_draws,
+    caption="Distinct categories among the M negatives selected in a step, mean over training; dashed, the closed-form "
+    "expectation of M uniform draws, of earlier trainings with replacement. Source: Fig. 4, whose probability of a "
+    "unique negative is this number divided by M.",
+    x="sampler", panel="pool", names={name: look.label for name, look in SAMPLERS.items()},
+    prepare=lambda rows: in_pools(rows, rows["target"].map(_sides(rows))), reference="expected",
+    reference_label=UNIFORM, ylabel="distinct categories", columns=2, least_span=0, finding=beyond_draws,
 )
 
 

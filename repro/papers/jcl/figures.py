@@ -23,14 +23,11 @@ INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
 def by_sweep(rows: DataFrame) -> DataFrame:
     """Rows of `positive_keys` with their place `at` in the sweep that they are of, and MoCo v2, of one key.
 
-    MoCo v2 has a temperature of its own, so that the sweep of temperatures goes without. Of several rows at a place the
-    first counts; a sweep of one value is left out where there are others.
+    MoCo v2 has a temperature of its own, so that the sweep of temperatures goes without.
     """
-    rows = rows.assign(at=[row[row["varied"]] for row in rows.to_dict("records")])
-    rows = rows.drop_duplicates(["varied", "at"])
-    several = rows.groupby("varied")["at"].transform("nunique") > 1
     moco = rows.loc[(rows["varied"] == "keys") & (rows["keys"] == 1), "ours"].mean()
-    return rows[several | ~several.any()].assign(moco=rows["varied"].map({"keys": moco, "strength": moco}))
+    return rows.assign(at=[row[row["varied"]] for row in rows.to_dict("records")],
+                       moco=rows["varied"].map({"keys": moco, "strength": moco}))
 
 
 def _sweeps(plot: Plot, data: DataFrame) -> str:

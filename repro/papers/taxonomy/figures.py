@@ -181,13 +181,11 @@ def by_terms(rows: DataFrame) -> DataFrame:
 
 
 def unmodified(rows: DataFrame) -> DataFrame:
-    """Probes of runs that depart in nothing, of the preset with most objectives, with the printed value."""
+    """Probes of runs that depart in nothing, with what is printed where these are of the paper's recipe on NW-UCLA."""
     rows = rows[(rows["entry"] == rows["objectives"]) & rows["measure"].isin(["linear", "linear_best"])]
-    covered = rows.groupby("preset")["objectives"].nunique()
-    rows = rows[rows["preset"] == max(covered.index, key=lambda preset: (covered[preset], preset == "paper"))]
-    known = style.only(rows, "dataset") == "ucla" and rows["preset"].iloc[0] == "paper"
-    values = glm.printed_by_objective()["UCLA"]
-    return by_terms(rows.assign(print=rows["objectives"].map(values) if known else math.nan))
+    known = (rows["dataset"] == "ucla") & (rows["preset"] == "paper")
+    in_print = rows["objectives"].map(glm.printed_by_objective()["UCLA"])
+    return by_terms(rows.assign(print=in_print.where(known)))
 
 
 def _falling(plot: Plot, data: DataFrame) -> str:
@@ -210,7 +208,7 @@ ALONG_TRAINING = Plot(
 
 def first_seeds(rows: DataFrame) -> DataFrame:
     """Of runs with CD, and of four digits, the first seed of every objective with either dictionary."""
-    rows = rows.dropna(subset="CD") if "CD" in rows else rows[:0]
+    rows = rows.dropna(subset="CD")
     of_seed = rows.groupby(["objectives", "td_queue"])["seed"].transform("min")
     rows = rows[rows["seed"] == of_seed].sort_values(["objectives", "td_queue"], kind="stable")
     return rows[["epoch", "CD", *CONTRASTED, "key", "seed", "dataset", "preset"]].assign(
