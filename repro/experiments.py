@@ -380,9 +380,8 @@ def draw(name: str, rows: DataFrame) -> Any:
             one all stored cells, as `run.export.everything` does.
     """
     tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures:
-        declared = pictures[name]
-        return declared.plot(declared.rows(rows))
+    if name in pictures and (drawn := pictures[name].plot):
+        return drawn(pictures[name].rows(rows))
     table = tables[name] if name in tables else find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     first = _of_first_setting(table, rows)

@@ -12,9 +12,9 @@ from made_up_pairs import grids, made_up
 from stored_cells import refuse
 
 from repro import run_table
-from repro.audiovisual import CHARACTERS, MODALITIES, study
+from repro.audiovisual import MODALITIES, study
 from repro.audiovisual.data import members
-from repro.audiovisual.recipe import CLIPS, PRESETS, SELF_SUPERVISED, paper, smoke
+from repro.audiovisual.recipe import CLIPS, PRESETS, paper, smoke
 from repro.data import manifest
 from repro.papers.cmacc.tables import TABLES
 from repro.report.printed import as_printed
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "runs")
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
 SHRUNK = {"batch": 8, "width": 32, "embedding": 8, "size": 8, "window": 4, "finetune_window": 4, "finetune_batch": 5}
-NINE, SIZES, THREE = range(1, 10), [128, 512, 2048, 8192, 32768], (32, 64, 128)
+THREE = (32, 64, 128)
 
 
 @pytest.fixture
@@ -58,31 +58,6 @@ def fields(recipes, *names):
 
 
 # ---------------------------------------------------------------------------------------------- which cells there are
-
-
-def test_the_approaches_of_the_printed_tables(any_data):
-    expected = [
-        ("scratch", {}), ("supervised", {}), ("smoco", {}), ("xmoco", {"extra_layer": False}), ("xmoco", {}),
-        ("cmacc", {"extra_layer": False}), ("cmacc", {"sampler": "feature"}), ("cmacc", {}),
-    ]
-    recipes = recipes_of("cross_modal", "kinetics_sound")
-    assert recipes == [paper("kinetics_sound", method, **changes) for method, changes in expected]
-    assert fields(recipes, "split", "targets") == [(1, "ucf101,hmdb51,esc50")] * 8
-
-
-@pytest.mark.parametrize(("table", "dataset", "names", "expected"), [
-    ("ohem_vs_active", "kinetics700", ("sampler", "batch", "dictionary", "pool"),
-     [(sampler, batch, 30 * batch, 300 * batch) for sampler in ("random", "ohem", "gradient") for batch in THREE]),
-    ("dictionary_size", "synthetic", ("method", "dictionary"), itertools.product(SELF_SUPERVISED, (64, 256, 1024))),
-    ("dictionary_size", "kinetics700", ("method", "dictionary"), itertools.product(SELF_SUPERVISED, SIZES)),
-    *(("mutual_information", name, ("method", "characters"), itertools.product(SELF_SUPERVISED, NINE))
-      for name in CHARACTERS),
-    ("transfer", "audioset", ("method", "split", "video_trunk"), [("cmacc", 0, "r3d18")]),
-    ("category_diversity", "ucf101", ("sampler", "batch", "iterations", "targets"),
-     itertools.product(("random", "ohem", "feature", "gradient"), THREE, (300,), ("",))),
-])
-def test_what_tables_sweep(any_data, table, dataset, names, expected):
-    assert fields(recipes_of(table, dataset), *names) == [*expected]
 
 
 def test_fields_that_are_asked_for(any_data):
