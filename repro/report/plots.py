@@ -95,12 +95,14 @@ class Plot:
                               printed=("printed", "mean"), reference=("reference", "mean"))
         order = style.in_order(data["panel"], self.names)
         data = data.sort_values("panel", key=lambda panels: panels.map(order.index), kind="stable", ignore_index=True)
-        return self._differences(data) if self.minus in set(data[LINE]) else data
+        return self._differences(data) if self.minus else data
 
     def _differences(self, data: DataFrame) -> DataFrame:
-        """The line `minus` as it is, then the others less it, with twice the standard error of the difference."""
+        """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place."""
         alone = data[LINE] == self.minus
         pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_minus"))
+        if len(pairs) < (~alone).sum():
+            return data
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
         unit = f"minus {self.line_called(self.minus)} (points)\n{style.PLUS_MINUS} twice the error"
         pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
@@ -255,7 +257,7 @@ def leading(plot: Plot, data: DataFrame) -> str:
     The highest and the next differ by more than twice the standard error of the difference of their means. Lines are
     taken at the place with the largest value of their own. Of differences, how many are larger than twice their error.
     """
-    if plot.minus in set(data[LINE]):
+    if plot.minus and data["unit"].nunique() > 1:
         return _told_apart(plot, data[data[LINE] != plot.minus])
     by, sentences = LINE if data[LINE].nunique() > 1 else "x", {}
     for panel, rows in data.dropna(subset="value").groupby("panel", sort=False):
