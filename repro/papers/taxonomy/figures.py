@@ -71,8 +71,9 @@ def taxonomy(table: DataFrame) -> Figure:
     for axes in middle:
         axes.axhline(0, color=style.GREY, linewidth=0.6)
         errors = 2 * ordered["std"].median() * (1 + 1 / ordered["n_seeds"]) ** 0.5
-        axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
-                          label="twice the error")
+        if errors.notna().any():
+            axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
+                              label="twice the error")
         style.mark(axes, ordered.index, ordered["ours"] - published, Look("ours $-$ printed", style.INK, "o"))
         axes.set_ylabel("ours $-$ printed\n(points)")
     for axes in (top, *middle):
