@@ -124,29 +124,29 @@ class Plot:
         looks = style.looks_of(data[LINE], self.looks) if self.hue else {"": style.OURS}
         panels = [panel for _, panel in data.groupby(["unit", "panel"], sort=False)]
         columns = min(self.columns, data["panel"].nunique())
-        heights = [self._height(panel) if down else 1.3 if columns == 1 else 1.0 for panel in panels[::columns]]
+        heights = [1.3 if columns == 1 else 1.0] * math.ceil(len(panels) / columns)
+        if down:  # a name, and the values beside it, need lines of type
+            heights = [NAME_HEIGHT * panel["x"].nunique() * max(1, 0.6 * panel[LINE].nunique())
+                       for panel in panels[::columns]]
         figure, stack = style.panels(
             0.6 + sum(heights) + (0.55 if down else 0.3) * len(heights), len(heights), columns, height_ratios=heights,
             sharex=bool(self.xlabel) and not down, sharey="row" if columns > 1 else False)
         for axes in stack[len(panels):]:
             axes.set_visible(False)
         for axes, panel in zip(stack, panels, strict=False):
-            place = axes.get_subplotspec()
-            labels = (panel["unit"].iloc[0], "") if down else (self.xlabel, panel["unit"].iloc[0])
-            axes.set(title=self.called(panel["panel"].iloc[0]) if self.panel else "",
-                     xlabel=labels[0] if down or place.is_last_row() else "",
-                     ylabel=labels[1] if place.is_first_col() else "")
+            place, unit = axes.get_subplotspec(), panel["unit"].iloc[0]
+            axes.set_title(self.called(panel["panel"].iloc[0]))
+            if down:
+                axes.set_xlabel(unit)
+            elif place.is_last_row():
+                axes.set_xlabel(self.xlabel)
+            if place.is_first_col() and not down:
+                axes.set_ylabel(unit)
             axes.grid(axis="x" if down else "y")
             self._panel(axes, panel, looks, down)
         for axes in stack[: len(panels)]:  # once all is drawn that shares an axis
             style.span(axes, "x" if down else "y", self.least_span)
         return style.finish(figure, self.finding(self, data), style.heading(self.prepare(rows)))
-
-    def _height(self, panel: DataFrame) -> float:
-        """Inches that the names of a panel need: those of their lines of type, or of the values beside one another."""
-        names = panel["x"].unique()
-        lines = max(self.called(name).count("\n") + 1 for name in names)
-        return NAME_HEIGHT * max(lines, 0.6 * panel[LINE].nunique()) * len(names)
 
     def _panel(self, axes: Axes, data: DataFrame, looks: Mapping[str, Look], down: bool) -> None:
         """Draw what stands in a panel."""
