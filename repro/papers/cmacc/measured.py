@@ -29,7 +29,8 @@ from repro.run.store import Cell, Store
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
-POST_HOC = {"random": (1.0,), "ohem": (1.0,), "feature": (1.0,), "gradient": (1.0, 0.3, 0.07)}  # with their posteriors
+CHOICES = (  # post hoc: samplers, with the temperature of their posterior
+    ("random", 1.0), ("ohem", 1.0), ("feature", 1.0), ("gradient", 1.0), ("gradient", 0.3), ("gradient", 0.07))
 REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
 
@@ -162,7 +163,7 @@ def _chosen_post_hoc(learner: Pretrainer, seed: int) -> DataFrame:
         batches = drawn(learner.members, BATCHES * count, generator).split(count)
         queries = [embedded(learner, "audio", batch, generator)[:2] for batch in batches]
         expected = expected_categories(counts / POOLED, count, POOLED)
-        for sampler, posterior in ((name, value) for name, values in POST_HOC.items() for value in values):
+        for sampler, posterior in CHOICES:
             options = {"temperature": posterior, "normalised": recipe.normalised, "generator": chooser}
             picks = [select(sampler, keys, *query, n_select=count, excluded=None, **options) for query in queries]
             distinct = [len(categories[pick.cpu()].unique()) for pick in picks]
