@@ -1,7 +1,7 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
+`tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
 `discrepancies.csv` that no shared rule does, and `PREPARED`, what makes of printed tables and others the rows compared;
 `verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
@@ -126,7 +126,7 @@ def named() -> set[str]:
 
 def pictures() -> "dict[str, Picture]":
     """What is drawn of frames and of several experiments, by name; raises ValueError if two have one."""
-    return _joined("picture", offered("PICTURES", "pictures"))
+    return _joined("picture", offered("PICTURES", "figures"))
 
 
 def listed(name: str) -> "DataFrame":
