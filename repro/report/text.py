@@ -2,11 +2,11 @@
 
 import math
 import textwrap
+from collections.abc import Iterable
 
 from pandas import DataFrame, Series
 
 from repro.recipe import choose, in_words
-from repro.report.style import PLUS_MINUS
 
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
@@ -83,13 +83,22 @@ def markdown(table: DataFrame) -> str:
     return "\n".join(lines)
 
 
+def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:
+    """The columns that tell more rows apart than those before them do: not the ones that follow from these."""
+    chosen: list[str] = []
+    count = 1
+    for column in columns:
+        groups = len(rows[[*chosen, column]].drop_duplicates())
+        if groups > count:
+            chosen.append(column)
+            count = groups
+    return chosen
+
+
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
     named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
-    chosen: list[str] = []
-    for name in named:
-        if len(named[[*chosen, name]].drop_duplicates()) > (len(named[chosen].drop_duplicates()) if chosen else 1):
-            chosen.append(name)
+    chosen = telling_apart(named, named)
     shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
     return named[chosen or [*named.columns[:1]]], shared if chosen else []
@@ -98,7 +107,7 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
 def _measured(mean: float, deviation: float, seeds: int) -> str:
     if math.isnan(mean):
         return "-"
-    spread = "" if math.isnan(deviation) else f" {PLUS_MINUS} {deviation:.1f}"
+    spread = "" if math.isnan(deviation) else f" \N{PLUS-MINUS SIGN} {deviation:.1f}"
     return f"{mean:.1f}{spread} ({seeds})"
 
 

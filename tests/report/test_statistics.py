@@ -102,7 +102,8 @@ def test_of_two_rows_with_a_deviation_each_the_contrast_is_that_of_welch():
     """Two kinds of one row each, so that nothing is pooled."""
     runs = made_up(rows=2, seeds=5, missing=[("b", 3)])
     runs.loc["a"] *= 2.5
-    estimate = statistics.contrast(runs, "a", "b", kinds=Series({"a": "trained", "b": "untrained"}))
+    judged = statistics.deviations(runs, Series({"a": "trained", "b": "untrained"}))
+    estimate = statistics.contrast(runs, "a", "b", judged)
     sides = [DescrStatsW(runs.loc[row].dropna()) for row in "ab"]
     _, p, df = CompareMeans(*sides).ttest_ind(usevar="unequal")
     assert estimate.p() == pytest.approx(p)

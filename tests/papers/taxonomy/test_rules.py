@@ -46,13 +46,6 @@ def test_each_rule_reads_its_number_off_a_curve():
     assert all({*values.index} <= {"AE", "CE"} for rule, values in found.items() if rule not in rules.DEPARTING)
 
 
-def test_departures_are_called_as_logs_call_them():
-    weights = rules.DEPARTING["weights of November 2020"]
-    assert rules._entry("AE+CE+AD", weights["AE+CE+AD"]) == "AE+CE+AD, ae_weight=10.0, ad_weight=50.0"
-    squared = rules.DEPARTING["squared differences, weight 0.0004"]
-    assert rules._entry("AD", squared["AD"]) == "AD, ad_weight=0.0004, ad_loss=squared"
-
-
 def test_distances_of_a_column_from_the_print():
     ours = {name: value + 4.0 * (name == "CE") - 8.0 * (name == "AD+CD") for name, value in PRINTED.items()}
     table = rules.compared(log_of(flat(ours)))
@@ -102,25 +95,6 @@ def test_rows_that_were_not_run_are_named_and_never_filled():
     assert two["spearman"].isna().all() and two["rmse"].notna().all()
     assert rules.compared(log_of(flat({"CE": 80.0}), preset="quick")).empty
     assert rules.compared(log_of(flat({"CE": 80.0}), dataset="synthetic")).empty
-
-
-@pytest.mark.parametrize(("low", "high", "verdict"), [
-    (60.37, 76.81, "supported"), (60.37, 90.0, "undecided"), (60.37, 64.0, "undecided"), (75.0, 76.81, "refuted"),
-])
-def test_the_exchange_has_one_verdict(low, high, verdict):
-    curves = flat({"CD": 77.73, "AE+CD": low, "AE+AD+CD": high})
-    found = rules.exchanged(log_of(curves))
-    assert found.verdict == verdict and (found.highest, found.lowest) == (low + 1, high - 1)
-
-
-def test_an_exchange_is_judged_from_epoch_20_on_and_not_without_its_runs():
-    curves = flat({"CD": 77.73, "AE+CD": 60.37, "AE+AD+CD": 76.81})
-    early = {key: [(90.0, 90.0, 90.0), *curve[1:]] if key == ("AE+CD", 0) else curve for key, curve in curves.items()}
-    assert rules.exchanged(log_of(early)).verdict == "supported"
-    assert rules.exchanged(log_of(flat({"CD": 77.0, "AE+CD": 60.0}))) is None
-    alone = {key: curve for key, curve in curves.items() if key[0] != "AE+CD" or key[1] == 0}  # of unknown deviation
-    found = rules.exchanged(log_of(alone))
-    assert found.verdict == "undecided" and np.isnan([found.epoch, found.away]).all()
 
 
 def test_every_rule_has_two_rows_as_printed_and_exchanged():
