@@ -1,8 +1,6 @@
 """What claims are held against: results of experiments, printed tables, tables beside the figures, and derived ones."""
 
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
 
 import pandas as pd
 from pandas import DataFrame
@@ -19,19 +17,6 @@ PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experim
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 DRAWN = ("multiomniglot",)  # data sets on which a seed is a block: its runs share first weights, order and drawings
 NOTHING = Results(DataFrame(), [], "")
-
-
-class Derived(NamedTuple):
-    """A table that a paper's module `claims` makes, one of its `DERIVED` by name.
-
-    Attributes:
-        source: whose rows it is made of; "" for a closed form.
-        make: takes these rows, or nothing; the rows it returns need no preparation, and no column `seed` if they have
-            no error.
-    """
-
-    source: str
-    make: Callable[..., DataFrame]
 
 
 def reader() -> Read:

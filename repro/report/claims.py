@@ -78,6 +78,18 @@ class Claim(NamedTuple):
         return [name.strip() for name in self.measure.split(",")]
 
 
+class Derived(NamedTuple):
+    """A table that a paper makes for its claims, one of `DERIVED` of its module `claims` by name.
+
+    Attributes:
+        source: whose rows it is made of; "" for a closed form.
+        make: takes these rows, or nothing, and returns those that are compared, for `Results`.
+    """
+
+    source: str
+    make: Callable[..., DataFrame]
+
+
 class Pair(NamedTuple):
     """Two recipes that are compared, by their numbers in the rows, and what the comparison is called."""
 

@@ -1,5 +1,5 @@
 """What sentences of the CM-ACC paper are held against besides results and printed tables; see
-`repro.papers.sources.Derived`."""
+`repro.report.claims.Derived`."""
 
 import pandas as pd
 import torch
@@ -9,8 +9,7 @@ from torch.nn.functional import normalize
 
 from repro.audiovisual.coverage import uniform_draws
 from repro.contrast.negatives import gradient_factors
-from repro.papers.sources import Derived
-from repro.report.claims import ERROR, FAILS, HOLDS, UNDECIDED, Claim, Numbers, Results, Rule, exact
+from repro.report.claims import ERROR, FAILS, HOLDS, UNDECIDED, Claim, Derived, Numbers, Results, Rule, exact
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 CATEGORIES, PICKED = 101, 128  # of UCF101, and M

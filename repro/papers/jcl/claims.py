@@ -1,4 +1,4 @@
-"""What sentences of the JCL supplement are held against besides results; see `repro.papers.sources.Derived`."""
+"""What sentences of the JCL supplement are held against besides results; see `repro.report.claims.Derived`."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from repro.contrast.objectives import info_nce, jcl
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE
-from repro.papers.sources import Derived
+from repro.report.claims import Derived
 
 
 def upper_bound() -> DataFrame:

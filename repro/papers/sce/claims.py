@@ -1,5 +1,5 @@
 """What sentences of the SCE supplement are held against besides results and printed tables; see
-`repro.papers.sources.Derived`."""
+`repro.report.claims.Derived`."""
 
 import torch
 from pandas import DataFrame
@@ -7,9 +7,8 @@ from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
 from repro.papers.sce.published import printed_grid
-from repro.papers.sources import Derived
 from repro.report import statistics
-from repro.report.claims import Claim, Numbers, Results, Rule, above, runs_of
+from repro.report.claims import Claim, Derived, Numbers, Results, Rule, above, runs_of
 from repro.report.statistics import Estimate
 
 

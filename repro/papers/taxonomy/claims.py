@@ -1,14 +1,13 @@
 """What sentences of the taxonomy's supplement are held against besides results and printed tables; see
-`repro.papers.sources.Derived`."""
+`repro.report.claims.Derived`."""
 
 import itertools
 import math
 
 from pandas import DataFrame, Series
 
-from repro.papers.sources import Derived
 from repro.papers.taxonomy import glm
-from repro.report.claims import UNDECIDED, Claim, Numbers, Results, Rule, above
+from repro.report.claims import UNDECIDED, Claim, Derived, Numbers, Results, Rule, above
 from repro.report.statistics import Estimate
 
 
