@@ -50,7 +50,8 @@ class Results(NamedTuple):
     """What a claim is held against.
 
     Attributes:
-        rows: one for each recipe and seed. Numbers that have no seed, as printed ones, have no error either.
+        rows: one for each recipe and seed. Numbers that have no column `seed`, as printed ones, have the error and the
+            degrees of freedom of the columns `<measure>_error` and `<measure>_df`, or none.
         apart: columns that tell recipes apart, besides those that a claim names.
         level: how far the rows carry, one of `LEVELS`.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
@@ -221,8 +222,7 @@ def runs_of(rows: DataFrame, measure: str) -> tuple[DataFrame, Series]:
 
     Recipes are pooled within one target, and untrained networks among themselves.
     """
-    seeds = rows["seed"] if "seed" in rows else Series(0, rows.index, name="seed")
-    runs = rows.groupby(["recipe", seeds])[measure].mean().unstack("seed").dropna(how="all")
+    runs = rows.groupby(["recipe", "seed"])[measure].mean().unstack("seed").dropna(how="all")
     first = rows.drop_duplicates("recipe").set_index("recipe").loc[runs.index]
     untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
     target = first["target"] if "target" in first else Series("", first.index)
@@ -232,8 +232,7 @@ def runs_of(rows: DataFrame, measure: str) -> tuple[DataFrame, Series]:
 def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
     """The first rows minus the second ones, or minus the number that `second` is, for every measure.
 
-    Errors are those of `statistics.contrast`, or of `paired_contrast` as the results say. A value that the claim names
-    and the results lack is a comparison with a missing side.
+    A value that the claim names and the results lack is a comparison with a missing side.
 
     Raises:
         ValueError: as `pairs`.
@@ -246,22 +245,36 @@ def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
     rows, found, missing = pairs(claim._replace(second="") if against else claim, results)
     numbers = dict.fromkeys(missing, MISSING)
     for measure in claim.measures:
-        runs, kinds = runs_of(rows, measure)
-        judged = statistics.deviations(runs, kinds) if "seed" in rows else None
-        for one, other, name in found:
-            if not {one, other} <= {*runs.index}:
-                difference = MISSING
-            elif judged is None:
-                difference = exact(runs.loc[one, 0] - (number if against else runs.loc[other, 0]))
-            elif against:
-                difference = statistics.from_number(runs, one, number, judged)
-            elif results.paired:
-                difference = statistics.paired_contrast(runs[kinds == kinds[one]], one, other)
-            else:
-                difference = statistics.contrast(runs, one, other, judged)
+        differences = _of_runs if "seed" in rows else _of_numbers
+        for (_, _, name), difference in zip(found, differences(rows, measure, found, number, results), strict=True):
             named = name if len(claim.measures) == 1 else f"{name}, {measure}".removeprefix(", ")
             numbers[(named or measure) + against] = difference
     return numbers
+
+
+def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
+    """The differences of pairs, or from a number unless that is NaN, with the errors of `statistics.contrast`, or of
+    `paired_contrast` as the results say."""
+    (runs, kinds), differences = runs_of(rows, measure), []
+    judged = statistics.deviations(runs, kinds)
+    for one, other, _ in found:
+        if not {one, other} <= {*runs.index}:
+            differences.append(MISSING)
+        elif not math.isnan(number):
+            differences.append(statistics.from_number(runs, one, number, judged))
+        elif results.paired:
+            differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
+        else:
+            differences.append(statistics.contrast(runs, one, other, judged))
+    return differences
+
+
+def _of_numbers(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
+    """The same of numbers that have no seed, with the errors that stand beside them, if any."""
+    table = DataFrame({"value": rows[measure], "error": rows.get(f"{measure}_error", 0.0),
+                       "df": rows.get(f"{measure}_df", math.inf)}).set_index(rows["recipe"])
+    known = {recipe: Estimate(*row, ()) for recipe, row in zip(table.index, table.to_numpy(float), strict=True)}
+    return [known[one].minus(known[other] if math.isnan(number) else exact(number)) for one, other, _ in found]
 
 
 # Rules that papers share
@@ -336,9 +349,8 @@ def gap_shrinks(claim: Claim, results: Results) -> tuple[str, Numbers]:
         before, after = (compared(claim._replace(first=f"{others}{field}={value}"), results) for value in (low, high))
         for name, gap in before.items():
             following = after.get(name, MISSING)
-            numbers[f"{name}, {field} {low} to {high}"] = Estimate(
-                claim.margin * gap.value - following.value, math.hypot(claim.margin * gap.error, following.error),
-                min(gap.df, following.df), gap.runs)
+            scaled = gap._replace(value=claim.margin * gap.value, error=claim.margin * gap.error)
+            numbers[f"{name}, {field} {low} to {high}"] = scaled.minus(following)
     return above(numbers), numbers
 
 
@@ -466,17 +478,17 @@ def in_words(numbers: Numbers) -> str:
     """The numbers in one line: comparisons, then numbers without error; of many the lowest and the highest."""
     known = {name: number for name, number in numbers.items() if not math.isnan(number.value)}
     texts = []
-    for of_runs in (True, False):
-        part = [(name, number) for name, number in known.items() if bool(number.runs) == of_runs]
+    for uncertain in (True, False):
+        part = [(name, number) for name, number in known.items() if (number.error != 0) == uncertain]
         if len(part) > LISTED:
             part.sort(key=lambda item: item[1].value)
             texts.append(f"{len(part)} numbers, here the lowest and the highest")
             part = [part[0], part[-1]]
         for name, number in part:
-            if of_runs:
+            if uncertain:
                 error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}, p {number.p():.2g}"
-                runs = " and ".join(map(str, number.runs))
-                texts.append(f"{name} {number.value:+.3g}, s.e. {error} ({runs} runs)")
+                runs = f" ({' and '.join(map(str, number.runs))} runs)" if number.runs else ""
+                texts.append(f"{name} {number.value:+.3g}, s.e. {error}{runs}")
             else:
                 texts.append(f"{name} {number.value:.4g}")
     missing = len(numbers) - len(known)

@@ -40,14 +40,21 @@ class Estimate(NamedTuple):
             alternative: "greater" or "less" (than the bound), where a sentence has a direction; or "two-sided".
 
         Returns:
-            In [0, 1]; NaN if the error is unknown. Of an error of 0, 0, 0.5 or 1 by the sign of value - bound.
+            In [0, 1]; NaN if value or error is unknown. Of an error of 0, 0, 0.5 or 1 by the sign of value - bound.
         """
         away = self.value - bound
+        if math.isnan(away):
+            return math.nan
         if self.error == 0:
             upper = 0.5 if abs(away) < ROUNDING else float(away < 0)
         else:
             upper = float(stats.t.sf(away / self.error, self.df))
         return {"greater": upper, "less": 1 - upper, "two-sided": 2 * min(upper, 1 - upper)}[alternative]
+
+    def minus(self, other: "Estimate") -> "Estimate":
+        """The difference of two that are independent: squared errors add, with the fewer degrees of freedom."""
+        error = math.hypot(self.error, other.error)
+        return Estimate(self.value - other.value, error, min(self.df, other.df), self.runs)
 
     def reach(self, level: float = 0.95) -> float:
         """Half the width of the two-sided interval of that level."""

@@ -2,13 +2,11 @@
 `repro.report.claims.Derived`."""
 
 import itertools
-import math
 
 from pandas import DataFrame, Series
 
 from repro.papers.taxonomy import glm
-from repro.report.claims import UNDECIDED, Claim, Derived, Numbers, Results, Rule, above
-from repro.report.statistics import Estimate
+from repro.report.claims import Derived
 
 
 def by_objective(rows: DataFrame) -> Series:
@@ -49,26 +47,22 @@ def best_by_mixing(rows: DataFrame) -> DataFrame:
     return rows.groupby(mixes)[glm.COLUMNS].max().rename_axis("spaces").reset_index()
 
 
-def term_is_significant(claim: Claim, results: Results) -> tuple[str, Numbers]:
-    """Whether the term `first` adds accuracy in a linear model of the nine rows, of our means over seeds."""
-    values = by_objective(results.rows)
-    missing = [name for name in glm.ROW_SETS["unmixed+best"] if name not in values]
-    if missing:
-        return UNDECIDED, {name: Estimate(math.nan, math.nan, 0, (0,)) for name in missing}
-    table = glm.SUBSETS.assign(linear=values.reindex(glm.OBJECTIVES).to_numpy())
-    row = glm.coefficients(glm.fit(table, "linear")).set_index("term").loc[claim.first]
-    numbers = {claim.first: Estimate(row["estimate"], row["error"], row["df"], (len(glm.ROW_SETS["unmixed+best"]),))}
-    return above(numbers), numbers
+def terms(rows: DataFrame) -> DataFrame:
+    """The four terms in a linear model of the nine rows; nothing where one of these has not been run."""
+    values = by_objective(rows)
+    if not {*glm.ROW_SETS["unmixed+best"]} <= {*values.index}:
+        return DataFrame()
+    fitted = glm.fit(glm.SUBSETS.assign(accuracy=values.reindex(glm.OBJECTIVES).to_numpy()), "accuracy")
+    return glm.coefficients(fitted).rename(columns={"error": "estimate_error", "df": "estimate_df"})
 
 
 DERIVED = {
     "printed_by_objective": Derived("printed/taxonomy", lambda rows: rows.assign(objectives=glm.names(rows))),
     "printed_depths": Derived(
         "printed/taxonomy_depth_collapse", lambda rows: rows.melt("layers", var_name="objectives", value_name="UCLA")),
-    "printed_terms": Derived("printed/taxonomy", lambda rows: glm.coefficients(glm.fit(rows, "UCLA"))),
+    "printed_terms": Derived("printed/taxonomy", terms), "terms_ucla": Derived("taxonomy_ucla", terms),
     "printed_by_mixing": Derived("printed/taxonomy", best_by_mixing),
     "printed_loss_of_CD": Derived("printed/taxonomy", lowered_by_contrastive_decoder),
     "loss_of_CD_ucla": Derived("taxonomy_ucla", lowered_by_contrastive_decoder),
     "gains_of_mixing_ucla": Derived("taxonomy_ucla", gains_of_mixing),
 }
-RULES: dict[str, Rule] = {"term is significant": term_is_significant}
