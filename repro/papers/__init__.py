@@ -3,9 +3,8 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
-`discrepancies.csv` are held against besides results and printed ones, and `RULES`, what judges sentences that no shared
-rule does; `verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
-`repro.report`, which knows no paper.
+`discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
+table and figure. The command line and notebooks hand these to `repro.report`, which knows no paper.
 
 Papers of another distribution are found by an entry point of the group `repro.papers`, which names a package of its
 own; each of its subpackages is then one here, as `repro.papers.NAME`.
@@ -175,19 +174,19 @@ def judged(
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
     from repro.papers.sources import reader
-    from repro.report.claims import COMPARED, LEVELS, RULES, VERDICTS, judge
+    from repro.report.claims import COMPARED, LEVELS, VERDICTS, judge
 
     choose("paper", paper, ("all", *titles()))
     choose("verdict", verdict, ("all", *VERDICTS))
     choose("level", level, ("all", *LEVELS))
     sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
                                  for table in map(listed, ("claims", "discrepancies")))
-    read, rules = reader(), joined("rule", {"repro.report": RULES, **offered("RULES", "claims")})
-    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read, rules)
+    read = reader()
+    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read)
     for column, value in (("verdict", verdict), ("level", level)):
         claims = claims[(claims[column] == value) | (value == "all")]
     numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    measured = judge(contradictions, read, rules)[0]["evidence"].replace("", "not measured")
+    measured = judge(contradictions, read)[0]["evidence"].replace("", "not measured")
     discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
     return claims.reset_index(drop=True), numbers, discrepancies
 

@@ -8,7 +8,7 @@ A row of a paper's `claims.csv` is a sentence and how it is held against numbers
     measure           column of these results, several between commas; "ours" is the main one of an experiment
     first, second     which rows are compared: "method=xmoco; characters=1|3|5". A field that `second` does not name is
                       as in the first row; "*" is every other value. A `second` that is a number is compared with itself
-    rule, margin      one of `RULES` or of the paper's own rules, and the number it takes
+    rule, margin      one of `RULES`, and the number it takes; or "not run", or "cannot be checked"
 
 A row of `discrepancies.csv`, where a paper disagrees with itself or its code, has the same columns for what we measured
 about it, and no verdict.
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy import stats
 
 from repro.data import manifest
 from repro.recipe import choose
@@ -389,40 +388,25 @@ def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
     return HOLDS if narrow and by_chance < ERROR else UNDECIDED, numbers
 
 
-def steadier(claim: Claim, results: Results) -> tuple[str, Numbers]:
-    """Whether the first row scatters less between seeds than each second one: F test of their variances."""
-    rows, found, _ = pairs(claim, results)
-    runs, _ = runs_of(rows, claim.measure)
-    numbers, p = {}, []
-    for one, other, name in found:
-        values = [runs.loc[recipe].dropna() for recipe in (one, other)]
-        ratio = values[0].var() / values[1].var()
-        numbers[f"variance of {name}"] = exact(ratio)
-        p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))
-    if (holm([1 - value for value in p]) < ERROR).any():
-        return FAILS, numbers
-    return HOLDS if all(value < ERROR for value in p) else UNDECIDED, numbers
-
-
 RULES: dict[str, Rule] = {
     **{rule.__name__: functools.partial(comparison, rule) for rule in (above, below, within, different)},
-    "rises": rises, "gap shrinks": gap_shrinks, "agrees": agrees, "steadier": steadier,
+    "rises": rises, "gap shrinks": gap_shrinks, "agrees": agrees,
 }
 
 
 # The evaluator
 
 
-def held(claim: Claim, read: Read, rules: Mapping[str, Rule]) -> tuple[str, str, Numbers]:
+def held(claim: Claim, read: Read) -> tuple[str, str, Numbers]:
     """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
 
     Raises:
         ValueError: if there is no such rule, or as `pairs`.
     """
-    if choose("rule", claim.rule, (*rules, NOT_RUN, CANNOT)) not in rules:
+    if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
         return claim.rule, "", {}
     results = read(claim.experiment)
-    verdict, numbers = (NOT_RUN, {}) if results.rows.empty else rules[claim.rule](claim, results)
+    verdict, numbers = (NOT_RUN, {}) if results.rows.empty else RULES[claim.rule](claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):
         return NOT_RUN, "", {}
     if results.level == PRINTED:
@@ -446,13 +430,12 @@ def read_list(path: Path) -> DataFrame:
 
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
-def judge(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
     """The verdict on every row of a list, as of `read_list`.
 
     Args:
         rows: claims or discrepancies; where no rule stands nothing is measured.
         read: the results of an experiment.
-        rules: `RULES` and those of the papers, by name.
 
     Returns:
         The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
@@ -461,7 +444,7 @@ def judge(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataF
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
         try:
-            verdict, level, estimates = held(Claim(*claim), read, rules) if claim[4] else (NOT_RUN, "", {})
+            verdict, level, estimates = held(Claim(*claim), read) if claim[4] else (NOT_RUN, "", {})
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})

@@ -8,15 +8,17 @@ import pytest
 import statsmodels.formula.api as smf
 import torch
 from pandas import DataFrame
+from scipy import stats
 
 from repro import experiments, papers
 from repro.papers import sources
 from repro.papers.cmacc import claims as cmacc
 from repro.papers.jcl import claims as jcl
+from repro.papers.sce import claims as sce
 from repro.papers.sources import LOG, PRINTED_TABLE
 from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
-from repro.report.claims import LEVELS, PAPER, PRINTED, RULES, SHORTENED, Claim, Results
+from repro.report.claims import LEVELS, PRINTED, RULES
 from repro.report.printed import printed
 
 NAN = float("nan")
@@ -64,8 +66,8 @@ def test_there_are_enough_of_every_paper_with_unique_names_and_complete_texts():
 def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there():
     rows = pd.concat([papers.listed("claims"), papers.listed("discrepancies")])
     named = {name for text in rows["experiment"] for name in text.split()}
-    own, derived = (papers.joined("one", papers.offered(name, "claims")) for name in ("RULES", "DERIVED"))
-    assert {*own} <= {*rows["rule"]} <= {*own, *RULES, "not run", "cannot be checked", ""} and {*derived} <= named
+    derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
+    assert {*rows["rule"]} == {*RULES, "not run", "cannot be checked", ""} and {*derived} <= named
     for name in named | {table.source for table in derived.values() if table.source}:
         if name.startswith(PRINTED_TABLE):
             assert len(printed(name.removeprefix(PRINTED_TABLE)))
@@ -144,10 +146,13 @@ def test_without_any_cells_what_needs_training_is_not_run(committed, monkeypatch
     monkeypatch.setattr(sources, "everything", lambda: exported[:0])
     claims, _, _ = papers.judged()
     claims, known = claims.set_index("id"), committed[0]
-    needs = papers.listed("claims").set_index("id")["experiment"]
-    trained = needs[needs.str.split().map(lambda names: any(name in experiments.experiments() for name in names))].index
+    derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
+    sources_of = {name: table.source for name, table in derived.items()}
+    needs = papers.listed("claims").set_index("id")["experiment"].str.split()
+    trained = [claim for claim, names in needs.items()
+               if any(sources_of.get(name, name) in experiments.experiments() for name in names)]
     assert len(trained) >= 30 and (claims.loc[trained, "verdict"] == "not run").all()
-    others = needs.index[~needs.isin([*needs[trained], "loss_of_CD_ucla", "gains_of_mixing_ucla"])]
+    others = needs.index.difference(trained)
     pd.testing.assert_frame_equal(claims.loc[others, ["verdict", "level"]], known.loc[others, ["verdict", "level"]])
 
 
@@ -168,38 +173,49 @@ def test_a_choice_of_claims_that_there_is_not_is_named(arguments, message):
         papers.judged(**arguments)
 
 
-# Rules of the papers, on made-up results
-
-
-def claim(first="", second="", *, measure="ours", margin=0.0):
-    return Claim("made_up", measure, first, second, "", margin)
+# Tables that papers derive, of made-up results
 
 
 def objectives(values, seeds=3, spread=0.1):
     rows = [{"objectives": name, "seed": seed, "ours": value + spread * (seed - 1)}
             for name, value in values.items() for seed in range(seeds)]
-    return Results(DataFrame(rows), ["objectives"], PAPER)
+    return DataFrame(rows)
 
 
 def test_what_is_lost_with_a_term_and_gained_by_mixing():
     values = {name: 80.0 - 4.0 * ("CD" in name.split("+")) for name in glm.OBJECTIVES}
-    assert taxonomy.lowered_by_contrastive_decoder(objectives(values).rows)["points"].tolist() == [pytest.approx(4)] * 7
+    assert taxonomy.lowered_by_contrastive_decoder(objectives(values))["points"].tolist() == [pytest.approx(4)] * 7
     values = {"AE": 50.0, "CE": 80.0, "AD": 82.0, "AE+AD": 70.0, "CE+AD": 84.0, "AE+CE": 81.0, "AE+CE+AD": 83.0}
-    gains = taxonomy.gains_of_mixing(objectives(values).rows)["points"]
+    gains = taxonomy.gains_of_mixing(objectives(values))["points"]
     assert sorted(gains) == pytest.approx([-1.0, 1.0])  # AE+CE+AD over CE+AD, AE+CE over CE
 
 
-def test_a_significant_term_is_that_of_the_linear_model():
+def test_terms_are_those_of_the_linear_model():
     ours = {name: 60.0 + 10.0 * ("CD" in name.split("+")) + len(name) % 3 for name in glm.OBJECTIVES}
-    verdict, numbers = taxonomy.term_is_significant(claim("CD"), objectives(ours))
     nine = [name for name in glm.OBJECTIVES if name in glm.ROW_SETS["unmixed+best"]]
     data = DataFrame([{term: int(term in name.split("+")) for term in glm.TERMS} | {"y": ours[name]} for name in nine])
     fitted = smf.ols("y ~ AE + CE + AD + CD", data).fit()
-    assert numbers["CD"].value == pytest.approx(fitted.params["CD"])
-    assert numbers["CD"].p() == pytest.approx(fitted.pvalues["CD"])
-    assert verdict == "holds"
-    lacking = {name: value for name, value in ours.items() if name != "AE+CE+AD"}
-    assert taxonomy.term_is_significant(claim("CD"), objectives(lacking))[0] == "undecided"
+    row = taxonomy.terms(objectives(ours)).set_index("term").loc["CD"]
+    assert row["estimate"] == pytest.approx(fitted.params["CD"])
+    assert row["estimate_error"] == pytest.approx(fitted.bse["CD"]) and row["estimate_df"] == fitted.df_resid
+    assert taxonomy.terms(objectives({name: 1.0 for name in ours if name != "AE+CE+AD"})).empty
+
+
+def test_the_lead_of_the_best_has_the_error_of_two_runs():
+    rows = DataFrame({"method": ["sce", "sce", "ressl", "ressl"], "temperature": 0.1, "key_temperature": 0.1,
+                      "seed": [0, 1, 0, 1], "ours": [1.0, 3.0, 5.0, 5.0]})
+    table = sce.lead_of_best(rows).set_index("dataset")
+    assert table.loc["cifar10", "lead"] == pytest.approx(90.34 - 90.22)
+    assert table["lead_error"].to_numpy() == pytest.approx([2**0.5] * 4) and (table["lead_df"] == 2).all()
+
+
+def test_distances_from_means_are_those_of_levenes_test():
+    values = {4: [1.0, 1.1, 0.9], 10: [1.0, 9.0, -8.0]}
+    rows = DataFrame([{"keys": 5, "strength": strength, "temperature": 0.2, "ours": value}
+                      for strength, runs in values.items() for value in runs])
+    table = jcl.distances_from_mean(rows)
+    t = stats.ttest_ind(*(part["distance"] for _, part in table.groupby("strength"))).statistic
+    assert t**2 == pytest.approx(stats.levene(*values.values(), center="mean").statistic)
 
 
 def test_rows_that_are_compared_are_made_of_what_is_stored():
@@ -244,10 +260,9 @@ def test_a_pseudo_label_has_not_always_the_smallest_gradient():
 
 def test_a_category_is_easier_than_another():
     rows = DataFrame({"query": "video", "category": ["a", "b", "c"], "pairs": 100, "accuracy": [20.0, 50.0, 80.0]})
-    verdict, numbers = cmacc.depends_on_category(claim(), Results(rows, [], SHORTENED))
-    assert verdict == "holds" and numbers["chi-squared, video"].value == pytest.approx(72.0)
-    alike = Results(rows.assign(accuracy=50.0), [], SHORTENED)
-    assert cmacc.depends_on_category(claim(), alike)[0] == "undecided"
+    row, = cmacc.by_category(rows).itertuples()
+    assert row.excess == pytest.approx(72.0 - 2) and row.excess_error == 2.0
+    assert cmacc.by_category(rows.assign(accuracy=50.0))["excess"].item() == -2
 
 
 def test_the_closed_form_keeps_less_and_multiplies_less_than_as_many_losses():

@@ -15,7 +15,6 @@ from repro.report.claims import (
     MISSING,
     PAPER,
     PRINTED,
-    RULES,
     SHORTENED,
     Claim,
     Evidence,
@@ -66,7 +65,7 @@ def claim(first, second="", rule="above", *, measure="ours", margin=0.0, experim
 
 
 def judged(source, *parts, **options):
-    return held(claim(*parts, **options), lambda name: source, RULES)
+    return held(claim(*parts, **options), lambda name: source)
 
 
 GRID = {(method, keys): [base + 10 * keys + 0.1 * seed for seed in (-1, 0, 1)]
@@ -286,15 +285,6 @@ def test_agreement_stands_beside_a_constant_and_shuffled_columns():
     assert refuted.value == pytest.approx(of_all.loc["jcl, 8"].mean() - 35) and refuted.runs == (3, 1)
 
 
-def test_steadier_is_the_f_test_of_variances():
-    values = {("jcl", 4): [1.0, 1.1, 0.9, 1.0, 1.05], ("jcl", 10): [1.0, 9.0, -8.0, 3.0, 5.0]}
-    verdict, _, numbers = judged(results(values), "keys=4", "keys=10", "steadier")
-    ratio = np.var([*values["jcl", 4]], ddof=1) / np.var([*values["jcl", 10]], ddof=1)
-    assert numbers["variance of keys 4 over keys 10, jcl"].value == pytest.approx(ratio)
-    assert stats.f.cdf(ratio, 4, 4) < 0.05 and verdict == "holds"
-    assert judged(results(values), "keys=10", "keys=4", "steadier")[0] == "fails"
-
-
 def test_without_results_nothing_is_said():
     nothing = Results(DataFrame(), [], "")
     assert judged(nothing, "method=sce", "method=moco") == ("not run", "", {})
@@ -306,9 +296,15 @@ def test_a_rule_that_there_is_not_is_named():
         judged(results(GRID), "method=sce", "method=moco", "abvoe")
 
 
-def test_a_closed_form_is_exact():
-    source = Results(DataFrame({"weight": [0.0, 1.0], "nats": [1e-15, 0.0]}), [], CLOSED)
+def test_numbers_without_a_seed_are_exact_or_have_the_error_beside_them():
+    rows = DataFrame({"weight": [0.0, 1.0], "nats": [1e-15, 0.0], "slope": [1.0, 9.0], "slope_error": [3.0, 4.0],
+                      "slope_df": [8.0, 6.0]})
+    source = Results(rows, [], CLOSED)
     assert judged(source, "weight=*", "0", "within", measure="nats", margin=1e-5)[:2] == ("holds", CLOSED)
+    _, _, numbers = judged(source, "weight=1", "weight=0", measure="slope")
+    assert numbers["weight 1 over weight 0"] == Estimate(8.0, 5.0, 6.0, ())
+    _, _, numbers = judged(source, "weight=*", "1", measure="slope")
+    assert numbers["weight 1 minus 1"].p() == pytest.approx(2 * stats.t(6).sf(2))
 
 
 LIST = "id,place,says,experiment,measure,first,second,rule,margin\n"
@@ -340,19 +336,19 @@ def table_of(*rows):
 
 def test_judging_gives_the_rows_and_the_numbers_behind_them():
     rows = table_of(("method=sce", "method=moco", "above", 0.0), ("", "", "", 0.0))
-    table, numbers = claims.judge(rows, lambda name: results(GRID), RULES)
+    table, numbers = claims.judge(rows, lambda name: results(GRID))
     assert table["verdict"].tolist() == ["holds", "not run"] and table["level"].tolist() == [PAPER, ""]
     assert table["evidence"][0].startswith("sce over moco, keys 1 +5, s.e. ") and table["evidence"][1] == ""
     assert numbers["compared"].tolist() == ["sce over moco, keys 1", "sce over moco, keys 2"]
     assert numbers["value"].tolist() == pytest.approx([5, 5]) and numbers["runs"].tolist() == ["3 and 3"] * 2
     assert numbers["p"][0] == pytest.approx(statistics.contrast(runs(GRID), "sce, 1", "moco, 1").p())
-    table, numbers = claims.judge(table_of(), lambda name: results(GRID), RULES)
+    table, numbers = claims.judge(table_of(), lambda name: results(GRID))
     assert table.empty and numbers.empty and {"verdict", "evidence"} <= {*table}
 
 
 def test_a_claim_that_cannot_be_judged_is_named():
     with pytest.raises(ValueError, match="A1: made_up has no lambda"):
-        claims.judge(table_of(("lambda=4", "lambda=2", "above", 0.0)), lambda name: results(GRID), RULES)
+        claims.judge(table_of(("lambda=4", "lambda=2", "above", 0.0)), lambda name: results(GRID))
 
 
 def test_numbers_in_words():
@@ -365,7 +361,7 @@ def test_numbers_in_words():
 
 
 def test_lines_are_broken_at_a_width():
-    table, _ = claims.judge(table_of(("method=sce", "method=moco", "above", 0.0)), lambda name: results(GRID), RULES)
+    table, _ = claims.judge(table_of(("method=sce", "method=moco", "above", 0.0)), lambda name: results(GRID))
     table = table.rename(columns={"says": "claim"})
     one, = claims.lines(table, DataFrame())
     assert one.startswith("A1    holds              paper recipe, real data Made, Table 1: It holds. sce over moco")

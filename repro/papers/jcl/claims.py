@@ -78,6 +78,13 @@ def _kept(loss: Callable[[Tensor], Tensor], query: Tensor) -> float:
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values()) / 2**20
 
 
+def distances_from_mean(rows: DataFrame) -> DataFrame:
+    """How far each run is from the mean of its setting, whose differences are the test of Levene for variances."""
+    means = rows.groupby(["keys", "strength", "temperature"])["ours"].transform("mean")
+    return rows.assign(distance=(rows["ours"] - means).abs())
+
+
 DERIVED = {
+    "distances_from_mean": Derived("positive_keys_cifar10", distances_from_mean),
     "upper_bound": Derived("", upper_bound), "diagonals": Derived("", diagonals), "costs": Derived("", costs),
 }
