@@ -146,7 +146,7 @@ class Pretrainer(Gatherer):
                 self.given[f"labels of {modality}"] = self.data.labels[self._having(modality, index)]
         self.seen = {modality: len(of_modality) for modality, of_modality in views.items()}
         whole = all(len(view) == self.recipe.batch for view, *_ in views.values())
-        self.bucket = () if whole else None  # of items that lack a modality too many sizes would be recorded
+        self.bucket = tuple(views) if whole else None  # of items that lack a modality too many sizes would be recorded
         if self.shuffles:
             times = 2 if self.recipe.method == "cmacc" and self.recipe.renewed else 1
             for number in range(times):
@@ -222,14 +222,14 @@ class Pretrainer(Gatherer):
         Earlier keys of a query's own item are no negatives; where the recipe keeps them, of XMoCo the key that has just
         entered still is none: it is the positive.
         """
-        entries = self.entries[modality]
+        entries, size = self.entries[modality], self.recipe.dictionary
         if self.recipe.own_excluded:
             excluded = items.unsqueeze(1) == entries.entries.T                                                  # (N, K)
+        elif self.recipe.method == "xmoco":
+            entered = entries.pointer - len(items) + torch.arange(len(items), device=self.device)
+            excluded = (entered % size).unsqueeze(1) == torch.arange(size, device=self.device)
         else:
-            excluded = torch.zeros(len(items), len(entries.entries), dtype=torch.bool, device=self.device)
-            if self.recipe.method == "xmoco":
-                rows = torch.arange(len(items), device=self.device)
-                excluded[rows, (entries.pointer - len(items) + rows) % len(entries.entries)] = True
+            excluded = torch.zeros(len(items), size, dtype=torch.bool, device=self.device)
         negatives = self.dictionaries[modality].entries
         return info_nce(self.finished(embedding), key, negatives, self.recipe.temperature, excluded=excluded)
 

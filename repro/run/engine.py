@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import functools
 import importlib.util
+import math
 import sys
 import threading
 import time
@@ -247,8 +248,8 @@ def _share(
 ) -> dict[str, Exception]:
     """Have the pool train the cells that no other command holds; what failed, by key.
 
-    A job is as many cells as a process has lanes. A cell whose process is lost, or that ends with an error of its own,
-    is tried once more, by itself.
+    A job is as many cells as a process has lanes, or fewer, so that every process has one. A cell whose process is
+    lost, or that ends with an error of its own, is tried once more, by itself.
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
@@ -259,7 +260,8 @@ def _share(
         def submitted(job: Sequence[Cell]) -> Future[Ended]:
             return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
-        jobs = [cells[first : first + pool.lanes] for first in range(0, len(cells), pool.lanes)]
+        size = min(pool.lanes, math.ceil(len(cells) / pool.count()))
+        jobs = [cells[first : first + size] for first in range(0, len(cells), size)]
         waiting = {submitted(job): job for job in jobs}
         told: set[str] = set()
         while waiting:

@@ -86,7 +86,7 @@ def linear_predictions(
         optimiser.param_groups[0]["lr"] = given["rate"]
         if callable(train_features):
             given["features"] = train_features()
-        order = torch.randperm(len(train_labels), generator=generator).to(device)
+        order = torch.randperm(len(train_labels), generator=generator).to(device, non_blocking=True)
         for index in order.split(batch):
             given["index"] = index
             step(len(index))

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from stand_in import Orders
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torchvision.transforms import v2
 
@@ -66,6 +67,8 @@ def test_nothing_waits_for_the_device():
         assert augment.at_random(sound, 5, 0.2, generator=seeded()).shape == (4, 6, 8)
         with pytest.raises(DataDependentOutputException):
             frames.max().item()
+    with Orders():  # raises where a tensor is made of numbers
+        augment.warped(torch.rand(4, 8, 8), generator=seeded())
 
 
 def slowly_warped(picture, entries):

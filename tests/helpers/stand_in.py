@@ -15,7 +15,10 @@ from torch.utils._pytree import tree_leaves
 
 from repro.run.recorded import Buffers, Recorded
 
-READING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal", "item", "bincount")
+READING = ("_local_scalar_dense", "nonzero", "masked_select", "masked_scatter_", "masked_scatter", "_unique",
+           "_unique2", "is_nonzero", "equal", "allclose", "item", "bincount", "multinomial", "repeat_interleave",
+           "lift_fresh")  # the last is a tensor made of numbers, which a device waits for
+INDEXED, MASKS = ("index", "index_put_", "_index_put_impl_"), (torch.bool, torch.uint8)
 
 
 class Orders(TorchDispatchMode):
@@ -34,6 +37,8 @@ class Orders(TorchDispatchMode):
         name = function._schema.name.removeprefix("aten::")
         if name in READING:
             raise RuntimeError(f"{name} reads a value, for which the host would wait")
+        if name in INDEXED and any(index is not None and index.dtype in MASKS for index in args[1]):
+            raise RuntimeError(f"{name} by a mask reads it, for which the host would wait")
         given = tuple(self._described(leaf) for leaf in tree_leaves((args, kwargs or {})))
         result = function(*args, **(kwargs or {}))
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]

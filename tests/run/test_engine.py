@@ -20,7 +20,7 @@ from nursery import HELPERS
 from one_cell import Small
 
 from repro.run import engine
-from repro.run.engine import Cluster, Here, Local, pool_of, run_cells
+from repro.run.engine import Cluster, Here, Local, pool_of, run_cells, train_in_worker
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Run, Store
 
@@ -239,6 +239,21 @@ def test_lost_processes_weigh_more_than_divergence(store):
         "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost (tried twice)"
     ]
     assert sorted(train.calls) == [("AE", 0), ("AE", 0), ("CE", 0)]  # what diverges would diverge again
+
+
+@pytest.mark.parametrize(("workers", "lanes", "sizes"), [(2, 15, [8, 7]), (20, 15, [1] * 15), (2, 4, [4, 4, 4, 3])])
+def test_every_process_has_a_share_of_a_column_and_no_more_cells_than_lanes(store, monkeypatch, workers, lanes, sizes):
+    dealt = []
+
+    def counted(job, *arguments):
+        dealt.append(len(job))
+        return train_in_worker(job, *arguments)
+
+    monkeypatch.setattr(engine, "train_in_worker", counted)
+    monkeypatch.setattr(Local, "started", lambda pool, most: ThreadPoolExecutor(1))
+    column = [cell("CE", seed) for seed in range(15)]
+    run_cells(column, Trainer(), store, pool=Local(workers, "cuda", lanes))
+    assert dealt == sizes and values(store, column) == [value(each) for each in column]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -84,6 +84,17 @@ class Moves(Faulty):
         return super().compute() + self.target
 
 
+class Masks(Faulty):
+    def compute(self):
+        values = super().compute()
+        return values[values == values]
+
+
+class Makes(Faulty):
+    def compute(self):
+        return super().compute() + torch.tensor([1.0, 2.0])
+
+
 class Adds(Faulty):
     def compute(self):
         values = super().compute()
@@ -96,6 +107,8 @@ class Adds(Faulty):
     (Counts, AssertionError, r"4\.0(.|\n)*5\.0"),
     (Grows, AssertionError, "ones"),
     (Moves, AssertionError, "order"),
+    (Masks, RuntimeError, "index by a mask reads it"),
+    (Makes, RuntimeError, "lift_fresh reads a value"),
     (Adds, AssertionError, r"None\n.*add"),
 ])
 def test_a_step_that_cannot_be_recorded_would_be_seen(kind, error, message, monkeypatch):
