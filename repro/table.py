@@ -539,7 +539,8 @@ class Table:
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))
             measures = [name for name in measures if name != self.measures[0]]
-        identity = rows[["recipe_number", *columns]].map(str).agg(", ".join, axis="columns")
+        called = rows[["recipe_number", *columns]].astype(str).to_numpy()
+        identity = Series([", ".join(values) for values in called], rows.index)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
         twins = first[first[columns].map(str).duplicated(keep=False)]
@@ -550,7 +551,8 @@ class Table:
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
         named = [SimpleNamespace(**row) for row in first.to_dict("records")]
-        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row) for row in named]
+        bundled = manifest.bundled(first["dataset"].iloc[0])
+        table["published"] = [math.nan if bundled else self.printed(row) for row in named]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
                       for row in named]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)

@@ -8,6 +8,7 @@ from pandas import DataFrame, Series
 
 from repro.recipe import choose, in_words
 
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
 
@@ -107,7 +108,7 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
 def _measured(mean: float, deviation: float, seeds: int) -> str:
     if math.isnan(mean):
         return "-"
-    spread = "" if math.isnan(deviation) else f" \N{PLUS-MINUS SIGN} {deviation:.1f}"
+    spread = "" if math.isnan(deviation) else f" {PLUS_MINUS} {deviation:.1f}"
     return f"{mean:.1f}{spread} ({seeds})"
 
 
