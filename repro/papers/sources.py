@@ -78,9 +78,10 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
 
 
 def _log(name: str) -> Results:
-    """A table of figures/; no rows if it is not there. One that does not say of which data it is has no level."""
+    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers."""
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING
     rows = pd.read_csv(path, keep_default_na=False)
-    return Results(rows, [], level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else "")
+    level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
+    return Results(rows, [], level)

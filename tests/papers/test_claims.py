@@ -5,7 +5,6 @@ Numbers are typed from other calculations than those of the package: by hand, or
 
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 import torch
 from pandas import DataFrame
 from scipy import stats
@@ -188,17 +187,6 @@ def test_what_is_lost_with_a_term_and_gained_by_mixing():
     values = {"AE": 50.0, "CE": 80.0, "AD": 82.0, "AE+AD": 70.0, "CE+AD": 84.0, "AE+CE": 81.0, "AE+CE+AD": 83.0}
     gains = taxonomy.gains_of_mixing(objectives(values))["points"]
     assert sorted(gains) == pytest.approx([-1.0, 1.0])  # AE+CE+AD over CE+AD, AE+CE over CE
-
-
-def test_terms_are_those_of_the_linear_model():
-    ours = {name: 60.0 + 10.0 * ("CD" in name.split("+")) + len(name) % 3 for name in glm.OBJECTIVES}
-    nine = [name for name in glm.OBJECTIVES if name in glm.ROW_SETS["unmixed+best"]]
-    data = DataFrame([{term: int(term in name.split("+")) for term in glm.TERMS} | {"y": ours[name]} for name in nine])
-    fitted = smf.ols("y ~ AE + CE + AD + CD", data).fit()
-    row = taxonomy.terms(objectives(ours)).set_index("term").loc["CD"]
-    assert row["estimate"] == pytest.approx(fitted.params["CD"])
-    assert row["estimate_error"] == pytest.approx(fitted.bse["CD"]) and row["estimate_df"] == fitted.df_resid
-    assert taxonomy.terms(objectives({name: 1.0 for name in ours if name != "AE+CE+AD"})).empty
 
 
 def test_the_lead_of_the_best_has_the_error_of_two_runs():

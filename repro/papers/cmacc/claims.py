@@ -4,7 +4,6 @@
 import pandas as pd
 import torch
 from pandas import DataFrame
-from scipy import stats
 from torch.nn.functional import normalize
 
 from repro.audiovisual.coverage import uniform_draws
@@ -119,8 +118,9 @@ def by_category(rows: DataFrame) -> DataFrame:
     counts, found = rows.assign(right=rows["accuracy"] / 100 * rows["pairs"]), []
     for query, part in counts.groupby("query"):
         totals = part.groupby("category")[["right", "pairs"]].sum()
-        test = stats.chi2_contingency([totals["right"], totals["pairs"] - totals["right"]], correction=False)
-        found.append({"query": query, "excess": test.statistic - test.dof, "excess_error": (2 * test.dof) ** 0.5})
+        share, freedom = totals["right"].sum() / totals["pairs"].sum(), len(totals) - 1
+        squares = (totals["right"] - share * totals["pairs"]) ** 2 / (share * (1 - share) * totals["pairs"])
+        found.append({"query": query, "excess": squares.sum() - freedom, "excess_error": (2 * freedom) ** 0.5})
     return DataFrame(found)
 
 

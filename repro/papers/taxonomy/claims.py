@@ -47,20 +47,12 @@ def best_by_mixing(rows: DataFrame) -> DataFrame:
     return rows.groupby(mixes)[glm.COLUMNS].max().rename_axis("spaces").reset_index()
 
 
-def terms(rows: DataFrame) -> DataFrame:
-    """The four terms in a linear model of the nine rows; nothing where one of these has not been run."""
-    values = by_objective(rows)
-    if not {*glm.ROW_SETS["unmixed+best"]} <= {*values.index}:
-        return DataFrame()
-    fitted = glm.fit(glm.SUBSETS.assign(accuracy=values.reindex(glm.OBJECTIVES).to_numpy()), "accuracy")
-    return glm.coefficients(fitted).rename(columns={"error": "estimate_error", "df": "estimate_df"})
-
-
 DERIVED = {
     "printed_by_objective": Derived("printed/taxonomy", lambda rows: rows.assign(objectives=glm.names(rows))),
     "printed_depths": Derived(
         "printed/taxonomy_depth_collapse", lambda rows: rows.melt("layers", var_name="objectives", value_name="UCLA")),
-    "printed_terms": Derived("printed/taxonomy", terms), "terms_ucla": Derived("taxonomy_ucla", terms),
+    "terms_ucla": Derived("log/glm_forest_ucla", lambda rows: rows.rename(
+        columns={"error": "estimate_error", "df": "estimate_df"})),
     "printed_by_mixing": Derived("printed/taxonomy", best_by_mixing),
     "printed_loss_of_CD": Derived("printed/taxonomy", lowered_by_contrastive_decoder),
     "loss_of_CD_ucla": Derived("taxonomy_ucla", lowered_by_contrastive_decoder),
