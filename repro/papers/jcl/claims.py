@@ -53,19 +53,15 @@ def costs() -> DataFrame:
     generator = torch.Generator().manual_seed(0)
     query, keys, negatives = (normalize(torch.randn(*size, 128, generator=generator), dim=-1)
                               for size in ((64,), (64, 5), (4096,)))
-
-    def vanilla(query: Tensor) -> Tensor:
-        return torch.stack([info_nce(query, key, negatives, BASE["temperature"]) for key in keys.unbind(1)]).mean()
-
-    def closed_form(query: Tensor) -> Tensor:
-        return jcl(query, keys, negatives, BASE["temperature"], BASE["strength"])
-
-    products = 64 * 128 / 1e6
-    return DataFrame({"loss": ["JCL", "vanilla"], "multiplications": [products * (4096 + 5), products * 5 * (4096 + 1)],
-                      "memory": [_kept(closed_form, query), _kept(vanilla, query)]})
+    temperature, products = BASE["temperature"], 64 * 128 / 1e6
+    closed_form = _kept(query, lambda query: jcl(query, keys, negatives, temperature, BASE["strength"]))
+    vanilla = _kept(query, lambda query: torch.stack(
+        [info_nce(query, key, negatives, temperature) for key in keys.unbind(1)]).mean())
+    return DataFrame({"loss": ["JCL", "vanilla"], "memory": [closed_form, vanilla],
+                      "multiplications": [products * (4096 + 5), products * 5 * (4096 + 1)]})
 
 
-def _kept(loss: Callable[[Tensor], Tensor], query: Tensor) -> float:
+def _kept(query: Tensor, loss: Callable[[Tensor], Tensor]) -> float:
     """MiB of the distinct tensors that a loss keeps for its backward pass."""
     kept: dict[int, Tensor] = {}  # by address, which no other tensor takes while this one is held
 

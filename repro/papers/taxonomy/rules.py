@@ -62,13 +62,12 @@ def compared(log: DataFrame) -> DataFrame:
 
     Returns:
         A row for each rule, as printed and with the two cells exchanged: rule, exchanged (0 or 1), objectives (how many
-        have a run), runs, absent (which have none); rmse (points) and spearman of means over seeds, each followed by
-        the range of 95 % of draws of the seeds with replacement, as `_low` and `_high`; deviation s (points, between
-        seeds, pooled over all objectives but those of `SCATTERED`, which have that of their own seeds; that of the last
-        epoch where a rule has no objective of several seeds); apart, how many objectives are further from the print
-        than 2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; highest, how many of those printed at 82
-        and more are no further, by the same, both NA where s is unknown; and highest_gap, the mean of ours minus
-        theirs.
+        have a run); rmse (points) and spearman of means over seeds, each followed by the range of 95 % of draws of the
+        seeds with replacement, as `_low` and `_high`; apart, how many objectives are further from the print than
+        2 s sqrt(1 + 1/n), n seeds being one mean and the print one run; and highest_gap, the mean of ours minus theirs
+        for those printed at 82 and more. s is the deviation between seeds, pooled over all objectives but those of
+        `SCATTERED`, which have that of their own seeds. It is that of the last epoch where a rule has no objective of
+        several seeds, and where it is unknown so is `apart`, NA.
     """
     column, found = glm.printed_by_objective()["UCLA"], readings(log)
     columns = {0: column, 1: column.rename({LOW: HIGH, HIGH: LOW})[column.index]}
@@ -79,23 +78,20 @@ def compared(log: DataFrame) -> DataFrame:
     for rule, deviation in deviations.fillna(deviations[last].sum(min_count=1)).items():
         for exchanged, column in columns.items():
             rows.append({"rule": rule, "exchanged": exchanged} | _distance(found[rule], column, deviation))
-    table = DataFrame(rows)
-    return table.astype({"apart": "Int64", "highest": "Int64"}) if len(table) else table
+    return DataFrame(rows).astype({"apart": "Int64"} if rows else {})
 
 
 def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, object]:
     """A row of `compared`, of percent by objective and seed, a printed column and the deviation between seeds."""
-    column, runs, means = column[values.index], values.count(axis=1), values.mean(axis=1)
-    absent = ", ".join(name for name in glm.OBJECTIVES if name not in values.index)
-    row: dict[str, object] = {"objectives": len(values), "runs": int(runs.sum()), "absent": absent}
+    column, means = column[values.index], values.mean(axis=1)
+    row: dict[str, object] = {"objectives": len(values)}
     for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
         low, high = statistics.drawn_range(values, functools.partial(measure, column=column))
         row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
     spread = values.std(axis=1).where(values.index.isin(SCATTERED), deviation)
-    gaps, top, known = means - column, column >= TOP, not np.isnan(deviation)
-    far = gaps.abs() > 2 * spread * (1 + 1 / runs) ** 0.5
-    return row | {"deviation": deviation, "apart": far.sum() if known else pd.NA,
-                  "highest": (~far)[top].sum() if known else pd.NA, "highest_gap": gaps[top].mean()}
+    gaps = means - column
+    far = gaps.abs() > 2 * spread * (1 + 1 / values.count(axis=1)) ** 0.5
+    return row | {"apart": pd.NA if np.isnan(deviation) else far.sum(), "highest_gap": gaps[column >= TOP].mean()}
 
 
 def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
