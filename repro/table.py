@@ -539,7 +539,7 @@ class Table:
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))
             measures = [name for name in measures if name != self.measures[0]]
-        called = rows[["recipe_number", *columns]].astype(str).to_numpy()
+        called = rows[["recipe_number", *columns]].map(str).to_numpy()
         identity = Series([", ".join(values) for values in called], rows.index)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
