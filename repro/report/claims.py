@@ -173,13 +173,19 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
     if "seed" not in rows and used["recipe"].duplicated().any():
         raise ValueError(f"several rows of {claim.experiment} have one {', '.join(columns)}; name what tells them "
                          "apart")
-    missing = []
-    for side, terms in enumerate((first, second)):
-        sides = [recipes[pair[side]] for pair in found]
-        for field, values in terms.items():
-            missing += [f"{field}={value}" for value in values
-                        if value != ANY and not any(_fits(row, {field: [value]}) for row in sides)]
+    missing = [*_lacking(first, [recipes[pair.first] for pair in found]),
+               *_lacking(second, [recipes[pair.second] for pair in found])]
     return rows, found, missing
+
+
+def _lacking(terms: Mapping[str, list[str]], rows: list[Fields]) -> list[str]:
+    """The values of one side of a claim that none of the rows compared has."""
+    lacking = []
+    for field, values in terms.items():
+        for value in values:
+            if value != ANY and not any(_fits(row, {field: [value]}) for row in rows):
+                lacking.append(f"{field}={value}")
+    return lacking
 
 
 def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
@@ -252,8 +258,7 @@ def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
 
 
 def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
-    """The differences of pairs, or from a number unless that is NaN, with the errors of `statistics.contrast`, or of
-    `paired_contrast` as the results say."""
+    """The differences of pairs, or from a number unless that is NaN, with errors as in `statistics`."""
     (runs, kinds), differences = runs_of(rows, measure), []
     judged = statistics.deviations(runs, kinds)
     for one, other, _ in found:
