@@ -15,7 +15,7 @@ from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
-DRAWN = ("multiomniglot",)  # data sets on which a seed is a block: its runs share first weights, order and drawings
+DRAWN = ("multiomniglot",)  # data sets of which a seed draws the samples too, alike for recipes of equal data
 NOTHING = Results(DataFrame(), [], "")
 
 
