@@ -379,18 +379,15 @@ def draw(name: str, rows: DataFrame) -> Any:
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
             one all stored cells, as `run.export.everything` does.
     """
-    from repro.report import plots
-
     tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures:
-        declared = pictures[name]
-        return plots.picture(declared.plot, declared.rows(rows))
+    if name in pictures and (drawn := pictures[name].plot):
+        return drawn(pictures[name].rows(rows))
     table = tables[name] if name in tables else find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     first = _of_first_setting(table, rows)
     if len(first) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return plots.picture(table.drawing, first)
+    return table.drawing(first)
 
 
 def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:

@@ -601,7 +601,6 @@ def taken(monkeypatch):
     """Makes the figure of the table `methods` what is drawn of it; the others have none."""
     drawn = dataclasses.replace(papers.tables()["methods"], plot=lambda rows: rows)
     monkeypatch.setitem(papers.tables(), "methods", drawn)
-    monkeypatch.setattr("repro.report.plots.picture", lambda plot, rows: plot(rows))
 
 
 @pytest.mark.usefixtures("declared")

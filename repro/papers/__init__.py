@@ -1,7 +1,7 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them, and how each is drawn. It may have more modules: `pictures` with `PICTURES`, what is drawn of
+`tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
 `discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
 table and figure. The command line and notebooks hand these to `repro.report`, which knows no paper.
@@ -124,7 +124,7 @@ def named() -> set[str]:
 
 def pictures() -> "dict[str, Picture]":
     """What is drawn of frames and of several experiments, by name; raises ValueError if two have one."""
-    return joined("picture", offered("PICTURES", "pictures"))
+    return joined("picture", offered("PICTURES", "figures"))
 
 
 def listed(name: str) -> "DataFrame":

@@ -1,14 +1,14 @@
 """Pictures: values with their error over seeds, by what differs, in panels, beside printed values.
 
-Most pictures are declared, `Plot`, and drawn by one engine, `Plot.draw`; the others are functions of rows. What holds
-for all, colours, sizes, files and captions, is in `repro.report.style`.
+Most pictures are declared, `Plot`, and drawn by one engine; the others are functions of rows. What holds for all,
+colours, sizes and what stands around the panels, is in `repro.report.style`.
 """
 
 import dataclasses
 import inspect
+import json
 import math
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
+from repro.data.disk import write_atomically
 from repro.report import style
 from repro.report.style import Look
 
 DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
 LEAST_SPAN = 5.0   # percentage points that an axis of accuracies spans at least
-DODGE = 0.02       # of an axis of numbers, between the places of two lines: no error bar hides another
+DODGE = 0.03       # of an axis of numbers, between the places of two lines: no error bar hides another
 ABOVE = 0.7        # of the room between two names, for what is drawn beside one another there
+NAME_HEIGHT = 0.17  # of a line of a name, inches
 LINE = "_line"     # in `Plot.data`, the column by which lines are told apart; "" where there is one
 
 
@@ -38,21 +40,20 @@ class Plot:
 
     Attributes:
         caption: what it shows, in words, without provenance.
-        x: column of numbers across, or of names, which are across or, where `down` is set, from the top downwards.
+        x: column of numbers, which are across and joined by lines, or of names, which go from the top downwards.
         y: column of values, on the other axis; of tables with `std` and, where the paper prints some, `published`.
         hue, panel: columns that tell lines and panels apart, if any.
-        xlabel, ylabel: of the axes, or by panel.
+        xlabel: of numbers across, which all panels share; without one every panel has numbers of its own.
+        ylabel: of values; rows with a column `unit` have this instead, and a panel for each.
         looks: of values of `hue`, in their order; one without gets one.
         names: what values of `x` and `panel` are called, in their order; one without is called as it is.
         prepare: makes long rows of those that are given.
         finding: the title, a sentence that is made of the plotted rows; see `leading`.
         reference: column with a value for every panel, such as a closed form, drawn as a dashed line; and its label.
-        levels: values of `hue` that are drawn as a line across with a band of their deviation.
-        joined: whether points are joined.
-        down, logarithmic: of the axes.
-        least_span: what the axis of values spans at least, in its unit; or by panel.
+        minus: value of `hue` from which the others differ little: they are drawn less it, in panels below its own.
+        logarithmic: of the axis of numbers.
+        least_span: what an axis of values spans at least, in its unit.
         columns: panels beside one another.
-        height: inches of a panel, and of a name where these go downwards.
     """
 
     caption: str
@@ -60,150 +61,138 @@ class Plot:
     y: str = "ours"
     hue: str | None = None
     panel: str | None = None
-    xlabel: str | Mapping[Any, str] = ""
-    ylabel: str | Mapping[Any, str] = "accuracy (%)"
+    xlabel: str = ""
+    ylabel: str = "accuracy (%)"
     looks: Mapping[str, Look] = dataclasses.field(default_factory=dict)
     names: Mapping[Any, str] = dataclasses.field(default_factory=dict)
     prepare: Callable[[DataFrame], DataFrame] = as_it_is
     finding: Callable[["Plot", DataFrame], str] = dataclasses.field(default=lambda plot, data: leading(plot, data))
     reference: str | None = None
     reference_label: str = ""
-    levels: Sequence[str] = ()
-    joined: bool = True
-    down: bool = False
+    minus: str | None = None
     logarithmic: bool = False
-    least_span: float | Mapping[Any, float] = LEAST_SPAN
+    least_span: float = LEAST_SPAN
     columns: int = 1
-    height: float = 1.3
 
     def data(self, rows: DataFrame) -> DataFrame:
-        """What is plotted, a row for each point: panel, line, x, value, std, n_seeds, printed, reference.
+        """What is plotted, a row for each point: unit, panel, line, x, value, std, n_seeds, printed, reference.
 
         Raises ValueError if there is no row, or rows are of several data sets.
         """
         style.only(rows, "dataset")
         rows = self.prepare(rows)
         data = DataFrame({
-            "panel": rows[self.panel] if self.panel else "", LINE: rows[self.hue] if self.hue else "",
+            "unit": rows.get("unit", self.ylabel), "panel": rows[self.panel] if self.panel else "",
+            LINE: rows[self.hue] if self.hue else "",
             "x": rows[self.x], "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
             "printed": style.comparable(rows) if "published" in rows else math.nan,
             "reference": rows[self.reference] if self.reference else math.nan,
         })
         if "n_seeds" not in rows:
-            groups = data.groupby(["panel", LINE, "x"], sort=False, as_index=False)
+            groups = data.groupby(["unit", "panel", LINE, "x"], sort=False, as_index=False)
             data = groups.agg(value=("value", "mean"), std=("value", "std"), n_seeds=("value", "size"),
                               printed=("printed", "mean"), reference=("reference", "mean"))
-        return data.reset_index(drop=True)
+        order = style.in_order(data["panel"], self.names)
+        data = data.sort_values("panel", key=lambda panels: panels.map(order.index), kind="stable", ignore_index=True)
+        return self._differences(data) if self.minus else data
+
+    def _differences(self, data: DataFrame) -> DataFrame:
+        """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place."""
+        alone = data[LINE] == self.minus
+        pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_minus"))
+        if len(pairs) < (~alone).sum():
+            return data
+        variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
+        unit = f"minus {self.line_called(self.minus)} (points)\n{style.PLUS_MINUS} twice the error"
+        pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
+        return pd.concat([data[alone], pairs[data.columns]], ignore_index=True)
 
     def called(self, value: Any) -> str:
         """What a value of `x` or `panel` is called."""
         return str(self.names.get(value, value))
 
+    def line_called(self, line: Any) -> str:
+        """What a value of `hue` is called."""
+        return self.looks[line].label if line in self.looks else str(line)
+
     @style.styled()
-    def draw(self, rows: DataFrame) -> Figure:
+    def __call__(self, rows: DataFrame) -> Figure:
         """The picture of rows; see `data` for what is refused."""
         data = self.data(rows)
-        panels, present = style.in_order(data["panel"], self.names), set(data[LINE])
+        down = not pd.api.types.is_numeric_dtype(data["x"])
         looks = style.looks_of(data[LINE], self.looks) if self.hue else {"": style.OURS}
-        lines = {line: look for line, look in looks.items() if line in present}
-        places = {panel: self._names(data[data["panel"] == panel]) for panel in panels}
-        columns = min(self.columns, len(panels))
-        heights = [self.height * (len(places[panel]) if self.down else 1) + (0.7 if self.down else 0.4)
-                   for panel in panels[::columns]]
-        figure = Figure(figsize=(style.COLUMN, 0.6 + sum(heights)), layout="constrained")
-        stack = list(figure.subplots(
-            len(heights), columns, squeeze=False, height_ratios=heights,
-            sharex=isinstance(self.xlabel, str) and not self.down,
-            sharey="row" if columns > 1 else False).flat)
+        panels = [panel for _, panel in data.groupby(["unit", "panel"], sort=False)]
+        columns = min(self.columns, data["panel"].nunique())
+        heights = [1.3 if columns == 1 else 1.0] * math.ceil(len(panels) / columns)
+        if down:  # a name, and the values beside it, need lines of type
+            heights = [NAME_HEIGHT * panel["x"].nunique() * max(1, 0.6 * panel[LINE].nunique())
+                       for panel in panels[::columns]]
+        figure, stack = style.panels(
+            0.6 + sum(heights) + (0.55 if down else 0.3) * len(heights), len(heights), columns, height_ratios=heights,
+            sharex=bool(self.xlabel) and not down, sharey="row" if columns > 1 else False)
         for axes in stack[len(panels):]:
             axes.set_visible(False)
         for axes, panel in zip(stack, panels, strict=False):
-            axes.grid(axis="x" if self.down else "y")
-            self._panel(axes, data[data["panel"] == panel], lines, places[panel])
-            axes.set_title(self.called(panel) if self.panel else "", loc="left")
-            self._label(axes, panel)
-        for axes, panel in zip(stack, panels, strict=False):  # once all is drawn that shares an axis
-            least = self.least_span.get(panel, 0) if isinstance(self.least_span, Mapping) else self.least_span
-            style.span(axes, "x" if self.down else "y", least)
-        style.legend_below(figure, style.legend_of(stack))
-        style.entitle(figure, self.finding(self, data), style.heading(self.prepare(rows)))
-        return style.settled(figure)
+            place, unit = axes.get_subplotspec(), panel["unit"].iloc[0]
+            axes.set_title(self.called(panel["panel"].iloc[0]))
+            if down:
+                axes.set_xlabel(unit)
+            elif place.is_last_row():
+                axes.set_xlabel(self.xlabel)
+            if place.is_first_col() and not down:
+                axes.set_ylabel(unit)
+            axes.grid(axis="x" if down else "y")
+            self._panel(axes, panel, looks, down)
+        for axes in stack[: len(panels)]:  # once all is drawn that shares an axis
+            style.span(axes, "x" if down else "y", self.least_span)
+        return style.finish(figure, self.finding(self, data), style.heading(self.prepare(rows)))
 
-    def _names(self, data: DataFrame) -> list[Any]:
-        """Names along the axis of `x`, in their order; none where it has numbers."""
-        numbers = pd.api.types.is_numeric_dtype(data["x"]) and not self.down
-        return [] if numbers else style.in_order(data.loc[~data[LINE].isin(self.levels), "x"], self.names)
-
-    def _panel(self, axes: Axes, data: DataFrame, lines: Mapping[str, Look], places: Sequence[Any]) -> None:
+    def _panel(self, axes: Axes, data: DataFrame, looks: Mapping[str, Look], down: bool) -> None:
         """Draw what stands in a panel."""
-        across = axes.axvline if self.down else axes.axhline
         if data["reference"].notna().any():
+            across = axes.axvline if down else axes.axhline
             across(data["reference"].mean(), color=style.INK, linestyle="--", linewidth=0.8, zorder=1.8,
                    label=self.reference_label)
-        shown = [line for line in lines if line not in self.levels and (data[LINE] == line).any()]
-        if self.logarithmic:
+        if self.logarithmic and data["x"].nunique() > 1:
             axes.set_xscale("log")
-        for line, look in lines.items():
-            rows = data[data[LINE] == line]
-            if line in self.levels:
-                for row in rows.dropna(subset="value").head(1).itertuples():
-                    axes.axhline(row.value, color=look.colour, linestyle="-.", zorder=1.9, label=look.label)
-                    axes.axhspan(row.value - row.std, row.value + row.std, color=look.colour, alpha=0.15, linewidth=0)
-            elif len(rows):
-                order = rows["x"].map(places.index) if places else rows["x"]
-                rows = rows.loc[order.sort_values(kind="stable").index]
-                self._line(axes, rows, look, self._beside(data, rows, shown.index(line), len(shown), places))
-        if places and self.down:
-            style.names_down(axes, [textwrap.fill(self.called(name), 30) for name in places])
-        elif places:
-            axes.set(xticks=range(len(places)), xticklabels=[self.called(name) for name in places],
-                     xlim=(-0.5, len(places) - 0.5))
+        names = style.in_order(data["x"], self.names) if down else []
+        shown = [line for line in looks if (data[LINE] == line).any()]
+        for number, line in enumerate(shown):
+            rows, side = data[data[LINE] == line], number - (len(shown) - 1) / 2
+            if down:
+                self._line(axes, rows, looks[line], rows["x"].map(names.index) + side * ABOVE / len(shown), down)
+            else:
+                rows = rows.sort_values("x", kind="stable")
+                self._line(axes, rows, looks[line], self._beside(rows["x"], data["x"], side), down)
+        if down:
+            style.names_down(axes, [self.called(name) for name in names])
         elif data["x"].nunique() <= DENSE:
-            values = sorted(data["x"].unique())
-            axes.set_xticks(values, labels=[self.names.get(value, f"{value:,g}") for value in values])
+            axes.set_xticks(sorted(data["x"].unique()), labels=[f"{value:,g}" for value in sorted(data["x"].unique())])
             axes.minorticks_off()
 
-    def _beside(
-        self, data: DataFrame, rows: DataFrame, number: int, count: int, places: Sequence[Any]
-    ) -> Series:
-        """Where the points of a line stand along `x`: beside those of the other lines, where they are few."""
-        side = number - (count - 1) / 2
-        if places:
-            return rows["x"].map(places.index) + side * ABOVE / count
-        if rows["x"].nunique() > DENSE:
-            return rows["x"]
-        low, high = data["x"].min(), data["x"].max()
+    def _beside(self, places: Series, every_place: Series, side: float) -> Series:
+        """Numbers moved a little to a side, where they are few, so that points of lines stand beside one another."""
+        if len(places) > DENSE:
+            return places
+        low, high = every_place.min(), every_place.max()
         if self.logarithmic:
-            return rows["x"] * max(high / low, 2) ** (DODGE * side)
-        return rows["x"] + (high - low or 1) * DODGE * side
+            return places * max(high / low, 2) ** (DODGE * side)
+        return places + (high - low or 1) * DODGE * side
 
-    def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series) -> None:
+    def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series, down: bool) -> None:
         """Draw ours with its error and, open, what is printed."""
-        if len(rows) > DENSE and not self.down:
+        if len(rows) > DENSE and not down:
             axes.plot(places, rows["value"], color=look.colour, label=look.label)
             axes.fill_between(places, rows["value"] - rows["std"], rows["value"] + rows["std"], color=look.colour,
                               alpha=0.2, linewidth=0)
             return
-        if rows["value"].notna().any():
-            line = "-" if self.joined and not self.down else "none"
-            style.draw_ours(axes, places, rows["value"], rows["std"], look, line, down=self.down)
+        style.mark(axes, places, rows["value"], look, rows["std"], joined=not down, down=down)
         printed = Look(f"{look.label}, printed", look.colour, "D") if self.hue else style.PRINTED
-        style.draw_published(axes, places, rows["printed"], printed, down=self.down)
-
-    def _label(self, axes: Axes, panel: Any) -> None:
-        """Name the axes of a panel; those beside and above others that share them go without a name."""
-        across, upwards = (label if isinstance(label, str) else label.get(panel, "")
-                           for label in (self.xlabel, self.ylabel))
-        axes.set(xlabel=upwards if self.down else across, ylabel=across if self.down else upwards)
-        place = axes.get_subplotspec()
-        if not place.is_first_col():
-            axes.set_ylabel("")
-        if isinstance(self.xlabel, str) and not self.down and not place.is_last_row():
-            axes.set_xlabel("")
+        style.mark(axes, places, rows["printed"], printed, hollow=True, down=down)
 
 
-Drawn = Plot | Callable[[DataFrame], Figure]
+Drawn = Callable[[DataFrame], Figure]  # a `Plot` or a function
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,16 +208,11 @@ class Picture:
             rows are no picture.
     """
 
-    experiments: Sequence[str]
+    experiments: tuple[str, ...]
     plot: Drawn | None
     frame: str = ""
-    fields: Sequence[str] = ()
+    fields: tuple[str, ...] = ()
     rows: Callable[[DataFrame], DataFrame] = as_it_is
-
-
-def picture(drawn: Drawn, rows: DataFrame) -> Figure:
-    """The figure of rows, by its declaration or its function."""
-    return drawn.draw(rows) if isinstance(drawn, Plot) else drawn(rows)
 
 
 def caption_of(drawn: Drawn) -> str:
@@ -238,7 +222,10 @@ def caption_of(drawn: Drawn) -> str:
 
 
 def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tuple[Path, Path]:
-    """Write the picture of rows as SVG and PNG, with a caption that says what it shows and what it was drawn from.
+    """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
+
+    Both carry a caption as their description, what it shows and what it was drawn from, and the keys of the cells, as
+    JSON, as their source. The same picture gives the same bytes: no date is written and identifiers are fixed.
 
     Args:
         stem: of the files, without ending.
@@ -246,32 +233,39 @@ def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tupl
         rows: what is drawn.
         cells: stored cells that are behind the rows; of printed numbers alone there are none.
     """
-    parts, provenance = [caption_of(drawn)], {}
+    caption, source = caption_of(drawn), {}
     if len(cells):
-        provenance = {"cells": cells["key"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
-                      "preset": " and ".join(sorted(set(cells["preset"]))), "dataset": style.only(cells, "dataset")}
+        source = {"cells": cells["key"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
+                  "preset": " and ".join(sorted(set(cells["preset"]))), "dataset": style.only(cells, "dataset")}
         count = "1 cell, whose key is" if len(cells) == 1 else f"{len(cells)} cells, whose keys are"
-        seeds = ", ".join(map(str, provenance["seeds"]))
-        parts += [f"Data set: {provenance['dataset']}. Preset: {provenance['preset']}. Seeds: {seeds}.",
-                  f"Drawn from {count} in the source of this file."]
-    return style.save(picture(drawn, rows), stem, " ".join(parts), provenance)
+        seeds = ", ".join(map(str, source["seeds"]))
+        caption += (f" Data set: {source['dataset']}. Preset: {source['preset']}. Seeds: {seeds}. "
+                    f"Drawn from {count} in the source of this file.")
+    figure = drawn(rows)
+    metadata = {"Title": stem.name, "Description": caption, "Source": json.dumps(source, sort_keys=True)}
+    svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
+    with style.styled():
+        undated = metadata | {"Date": None}
+        write_atomically(svg, lambda path: figure.savefig(path, format="svg", metadata=undated))
+        write_atomically(png, lambda path: figure.savefig(path, format="png", dpi=style.DOTS, metadata=metadata))
+    return svg, png
 
 
 def leading(plot: Plot, data: DataFrame) -> str:
     """Which line or name is highest in each panel, where that is more than seeds scatter, as a sentence.
 
     The highest and the next differ by more than twice the standard error of the difference of their means. Lines are
-    taken at the place with the largest value of their own.
+    taken at the place with the largest value of their own. Of differences, how many are larger than twice their error.
     """
-    data = data[~data[LINE].isin(plot.levels)].dropna(subset="value")
-    by = LINE if data[LINE].nunique() > 1 else "x"
-    panels_of: dict[str, list[str]] = {}
-    for panel in style.in_order(data["panel"], plot.names):
-        rows = data[data["panel"] == panel].sort_values("value", ascending=False).drop_duplicates(by)
-        first, second = rows.iloc[0], rows.iloc[min(1, len(rows) - 1)]
-        name = plot.looks[first[by]].label if by == LINE and first[by] in plot.looks else plot.called(first[by])
+    if plot.minus and data["unit"].nunique() > 1:
+        return _told_apart(plot, data[data[LINE] != plot.minus])
+    by, sentences = LINE if data[LINE].nunique() > 1 else "x", {}
+    for panel, rows in data.dropna(subset="value").groupby("panel", sort=False):
+        best = rows.sort_values("value", ascending=False).drop_duplicates(by)
+        first, second = best.iloc[0], best.iloc[min(1, len(best) - 1)]
+        name = plot.line_called(first[by]) if by == LINE else plot.called(first[by])
         error = math.hypot(first["std"] / first["n_seeds"] ** 0.5, second["std"] / second["n_seeds"] ** 0.5)
-        if len(rows) == 1:
+        if len(best) == 1:
             sentence = f"{first['value']:.1f} %"
         elif math.isnan(error):
             sentence = f"{name} is highest, of one seed"
@@ -279,9 +273,18 @@ def leading(plot: Plot, data: DataFrame) -> str:
             sentence = f"{name} is highest"
         else:
             sentence = "the highest two are closer than seeds scatter"
-        panels_of.setdefault(sentence, []).append(plot.called(panel))
-    sentences = [*panels_of]
-    if len(sentences) > 1:
-        sentences = [f"{', '.join(panels)}: {sentence}" for sentence, panels in panels_of.items()]
-    finding = "; ".join(sentences)
+        sentences[plot.called(panel)] = sentence
+    finding = "; ".join(f"{panel}: {sentence}" for panel, sentence in sentences.items())
+    if len(set(sentences.values())) == 1:
+        finding = sentence
     return finding[:1].upper() + finding[1:]
+
+
+def _told_apart(plot: Plot, differences: DataFrame) -> str:
+    """In how many places a line differs from `plot.minus` by more than twice the error of the difference."""
+    known, counts = differences.dropna(subset="std"), []
+    for line, rows in known.groupby(LINE, sort=False):
+        apart = (rows["value"].abs() > rows["std"]).sum()
+        counts.append(f"{plot.line_called(line)} in {apart} of {len(rows)}")
+    other = plot.line_called(plot.minus)
+    return f"Places that differ from {other} by over twice the error: " + "; ".join(counts or ["unknown of one seed"])

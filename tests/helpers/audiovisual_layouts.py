@@ -14,7 +14,7 @@ LAYOUTS = {
     "ohem_vs_active": ["sampler", "batch", "target", *TAIL],
     "dictionary_size": ["method", "dictionary", "target", *TAIL],
     "mutual_information": ["method", "characters", "target", *TAIL],
-    "transfer": ["method", "video_trunk", "split", "target", *TAIL, "printed_in"],
+    "transfer": ["method", "video_trunk", "split", "target", *TAIL],
     "category_diversity": ["sampler", "batch", "target", *TAIL, "expected", "version"],
 }
 RECORDED = [name for name in LAYOUTS if name != "mutual_information"]

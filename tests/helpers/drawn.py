@@ -18,7 +18,8 @@ def lines(figure: Figure, axes: int) -> dict[str, np.ndarray]:
 def _visible_texts(figure: Figure) -> list[Text]:
     """Every text that is drawn: tick labels outside their axis are not."""
     hidden = set()
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+    stack = [*figure.axes, *(child for axes in figure.axes for child in axes.child_axes)]
+    for axis in (axis for axes in stack for axis in (axes.xaxis, axes.yaxis)):
         low, high = sorted(axis.get_view_interval())
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
             if not low <= tick.get_loc() <= high:

@@ -64,8 +64,8 @@ def test_what_would_hide_another_papers_table_or_results_is_refused(later, chang
 
 
 def test_a_picture_of_another_papers_name_is_refused(later):
-    later(zz_one={"__init__": "", "pictures": "PICTURES = {'curve': 1}"},
-          zz_two={"__init__": "", "pictures": "PICTURES = {'curve': 2, 'other': 3}"})
+    later(zz_one={"__init__": "", "figures": "PICTURES = {'curve': 1}"},
+          zz_two={"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"})
     with pytest.raises(ValueError, match="the papers zz_one and zz_two have both a picture 'curve'; rename one"):
         papers.pictures()
 

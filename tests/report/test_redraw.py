@@ -110,8 +110,8 @@ def test_samplers_without_a_look_of_their_own_are_drawn():
         assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)
 
 
-def test_pictures_of_real_clips_are_never_drawn():
-    """What samplers pick of clips that are not bundled gives no rows to draw."""
+def test_what_samplers_pick_of_real_clips_is_not_written():
+    """Clips that are not bundled are not ours to publish."""
     rows = DataFrame({"key": ["a", "b"], "dataset": ["ucf101", "synthetic"], "entry": "CM-ACC", "item": 1})
     select = papers.pictures()["selected_negatives_synthetic"].rows
     assert select(rows).empty and select(rows[1:])["item"].tolist() == [1]

@@ -4,7 +4,7 @@ they are computed once, from checkpoints, and kept in the folders of the runs.
 Where a cell is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from repro.audiovisual import FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import Pairs, drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
-from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.study import data_of
 from repro.audiovisual.synthetic import MATERIALS, MOTIONS
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
@@ -30,7 +29,8 @@ from repro.run.store import Cell, Store
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
-POST_HOC = {"random": (1.0,), "ohem": (1.0,), "feature": (1.0,), "gradient": (1.0, 0.3, 0.07)}  # with their posteriors
+CHOICES = (  # post hoc: samplers, with the temperature of their posterior
+    ("random", 1.0), ("ohem", 1.0), ("feature", 1.0), ("gradient", 1.0), ("gradient", 0.3), ("gradient", 0.07))
 REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
 
@@ -50,11 +50,6 @@ def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
         if not data.classes:
             raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
     return of_methods
-
-
-def selecting(cells: Sequence[Cell]) -> Cell:
-    """The first cell of CM-ACC, whose negatives have gradients to select them by; raises as `asked`."""
-    return asked(cells, "cmacc")[0]
 
 
 def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
@@ -98,7 +93,7 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 
 
 def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
-    """What every sampler picks from one pool, with the size of the gradients, of the finished cell `selecting` gives.
+    """What every sampler picks from one pool, with the size of the gradients, of the first cell of CM-ACC.
 
     Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
     the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
@@ -112,7 +107,7 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
 
     Source: CM-ACC, Fig. 5.
     """
-    cell, where = selecting(cells), devices.resolve(device)
+    cell, where = asked(cells, "cmacc")[0], devices.resolve(device)  # whose negatives have gradients
 
     def compute() -> DataFrame:
         learner = resumed(cell, where)
@@ -168,7 +163,7 @@ def _chosen_post_hoc(learner: Pretrainer, seed: int) -> DataFrame:
         batches = drawn(learner.members, BATCHES * count, generator).split(count)
         queries = [embedded(learner, "audio", batch, generator)[:2] for batch in batches]
         expected = expected_categories(counts / POOLED, count, POOLED)
-        for sampler, posterior in ((name, value) for name, values in POST_HOC.items() for value in values):
+        for sampler, posterior in CHOICES:
             options = {"temperature": posterior, "normalised": recipe.normalised, "generator": chooser}
             picks = [select(sampler, keys, *query, n_select=count, excluded=None, **options) for query in queries]
             distinct = [len(categories[pick.cpu()].unique()) for pick in picks]
@@ -194,16 +189,6 @@ def within_over_between(space: Embeddings, categories: Tensor) -> float:
         same[row] = False
         within.append(distances[same])
     return float(torch.cat(within).mean() / torch.cat(between).mean())
-
-
-def pictures(recipe: AudioVisualRecipe, items: Iterable[int]) -> dict[int, np.ndarray]:
-    """The frame in the middle of clips that a recipe pre-trains on, by item: (H, W, 3) uint8 each; of grids x."""
-    index = torch.tensor(sorted(set(items)))
-    views = data_of(recipe).centred("video", index)[:, 0]                        # (n, 3, window, H, W) or (n, 1, H, W)
-    if views.ndim == 4:
-        views = (255 * views).round().byte().unsqueeze(2).expand(-1, 3, -1, -1, -1)
-    frames = views[:, :, views.shape[2] // 2].permute(0, 2, 3, 1).numpy()
-    return dict(zip(index.tolist(), frames, strict=True))
 
 
 def resumed(cell: Cell, device: torch.device, **changes: Any) -> Pretrainer:

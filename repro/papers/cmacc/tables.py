@@ -12,7 +12,6 @@ from repro.data import manifest
 from repro.papers.cmacc.published import (
     FEATURES,
     printed_approach,
-    printed_in,
     printed_sampler,
     printed_transfer,
 )
@@ -80,8 +79,6 @@ def over_splits(cells: DataFrame) -> DataFrame:
     """The rows of `by_target`. Where a seed has all splits of a target, their mean alone stands for them, as split 0.
 
     Every split has an encoder of its own. Of a target with one split, that is the mean.
-
-    `printed_in` is the table that `printed_transfer` is of, and tables that contradict it: "Table 5 (Table 6: 79.2)".
     """
     rows = by_target(cells)
     encoders = _encoders(rows, "targets", "split")
@@ -94,8 +91,7 @@ def over_splits(cells: DataFrame) -> DataFrame:
                        trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))
     rows = rows[~DataFrame({"encoder": alike, "split": rows["split"]}).duplicated()]
     first = rows.groupby([encoders, rows["target"], rows["split"]])["recipe_number"].transform("min")
-    rows = rows.assign(recipe_number=first)
-    return rows.assign(printed_in=[printed_in(row) for row in rows.itertuples()])
+    return rows.assign(recipe_number=first)
 
 
 def by_modality(cells: DataFrame) -> DataFrame:
@@ -142,7 +138,7 @@ TABLES = {table.name: table for table in (
         "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
         "Table 3",
         [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": FROM_PRESET}],
-        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "ohem_vs_active"),
+        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "BY_SAMPLER"),
     ),
     _table(
         "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
@@ -156,13 +152,13 @@ TABLES = {table.name: table for table in (
         [{"method": SELF_SUPERVISED,
           "characters": by_preset(paper=tuple(range(1, 10)), quick=tuple(range(1, 10)), smoke=(2,))}],
         ("method", "characters"), datasets=CHARACTERS, methods=METHODS,
-        plot=Lazy(FIGURES, "mutual_information"),
+        plot=Lazy(FIGURES, "BY_CHARACTERS"),
     ),
     _table(
         "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
         [{"method": ("cmacc",), "video_trunk": FROM_PRESET, "split": (0,), "targets": FROM_PRESET}],
         ("method", "video_trunk", "split"), methods=METHODS, printed=printed_transfer,
-        measures=(*MEASURES, "printed_in"), arrange=over_splits, plot=Lazy(FIGURES, "TRANSFER"),
+        arrange=over_splits, plot=Lazy(FIGURES, "TRANSFER"),
     ),
     _table(
         "category_diversity", "How many categories the negatives selected in a step come from", "Figs. 2 and 4",

@@ -1,9 +1,9 @@
-"""What SCE prints for pairs of temperatures, and the best of them beside ours."""
+"""What SCE prints for pairs of temperatures."""
 
 import math
 from typing import Any
 
-from pandas import DataFrame, Series
+from pandas import Series
 
 from repro.data import manifest
 from repro.report.printed import printed
@@ -30,25 +30,3 @@ def printed_accuracy(row: Any) -> float:
     if row.method != "sce":
         return math.nan
     return float(printed_grid(row.dataset).get((row.temperature, row.key_temperature), math.nan))
-
-
-def row_optima(table: DataFrame) -> DataFrame:
-    """The best key temperature for every temperature of SCE, ours beside the printed one.
-
-    Args:
-        table: of `temperature_grid`.
-
-    Returns:
-        One row per temperature: temperature, key_temperature, ours, printed_key_temperature, published; the last two
-        NaN where nothing may be compared. Ours is the best of what was run, printed the best of all that is printed.
-        Of equal accuracies the lowest key temperature.
-    """
-    rows = []
-    for temperature, row in table[table["method"] == "sce"].sort_values("key_temperature").groupby("temperature"):
-        ours = row.set_index("key_temperature")["ours"].dropna()
-        optimum = {"temperature": temperature, "key_temperature": ours.idxmax(), "ours": ours.max()}
-        if row["published"].notna().any():
-            accuracies = printed_grid(row["dataset"].iloc[0]).loc[temperature].sort_index()
-            optimum |= {"printed_key_temperature": accuracies.idxmax(), "published": accuracies.max()}
-        rows.append(optimum)
-    return DataFrame(rows, columns=["temperature", "key_temperature", "ours", "printed_key_temperature", "published"])

@@ -1,9 +1,10 @@
-"""The taxonomy's pictures of its tables, and of recorded poses."""
+"""The taxonomy's pictures: of its tables, of recorded poses, of frames along training, and of linear models."""
 
 import itertools
 import math
 import textwrap
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,31 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
+from repro.data import manifest
+from repro.experiments import beside_recipe, find, frames_of
+from repro.papers.taxonomy import glm, rules
+from repro.papers.taxonomy.tables import with_terms
 from repro.report import style
-from repro.report.plots import LINE, Plot
+from repro.report.plots import LINE, Picture, Plot
+from repro.report.printed import printed
 from repro.report.style import Look
+from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
 
-ACCURACY, SPREAD = "accuracy of a linear probe", "spread of the embedding"
-DEPTHS = {
-    "random": Look("random initialisation", style.BLUE, "o"), "AE": Look("AE", style.VERMILLION, "s"),
-    "random, standardised": Look("random, standardised", style.SKY, "v"),
-    "AE, standardised": Look("AE, standardised", style.ORANGE, "^"),
+ACCURACY, SPREAD = "linear probe (%)", "spread of the embedding\n(% of isotropic)"
+NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
+OF_NOVEMBER = (  # experiments whose runs were probed along training, beside the table's
+    "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla", "squared_differences_alone_ucla",
+)
+DEPARTING = (  # experiments that leave the recipe on NW-UCLA
+    "frozen_noise_ucla", "selected_on_test_ucla", "float32_ucla", "higher_rate_ucla", "bidirectional_ucla",
+    "denoising_ucla", *OF_NOVEMBER, "three_layers_rates_ucla",
+)
+CONTRASTED = ("sequence_dictionary", "objectives", "td_queue")
+SHORT = {
+    "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
+    "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
+    "NTU_1layer": "NTU", "NTU_3layer": "NTU, 3 layers", "NTU_1024units": "NTU, 1,024 units", glm.MEAN: "mean",
 }
 
 
@@ -43,36 +59,27 @@ def taxonomy(table: DataFrame) -> Figure:
     random = table["objectives"] == "random"
     ordered = pd.concat([table[random], table[~random].sort_values(["ours", "published"])], ignore_index=True)
     published = style.comparable(ordered)
-    compared = published.notna().any()
-    heights = [3.4, *([2.0] if compared else []), 1.3]
+    heights = [3.4, *([2.0] if published.notna().any() else []), 1.3]
     figure, stack = style.panels(0.5 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
     top, *middle, bottom = stack
-    style.draw_published(top, ordered.index, published, style.PRINTED)
-    style.draw_ours(top, ordered.index, ordered["ours"], ordered["std"], style.OURS)
+    style.mark(top, ordered.index, published, style.PRINTED, hollow=True)
+    style.mark(top, ordered.index, ordered["ours"], style.OURS, ordered["std"])
     for baseline in table.loc[random, "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
     top.grid(axis="y")
-    style.span(top, "y", 5)
     for axes in middle:
-        _differences(axes, ordered, published)
+        axes.axhline(0, color=style.GREY, linewidth=0.6)
+        errors = 2 * ordered["std"].median() * (1 + 1 / ordered["n_seeds"]) ** 0.5
+        if errors.notna().any():
+            axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
+                              label="twice the error")
+        style.mark(axes, ordered.index, ordered["ours"] - published, Look("ours $-$ printed", style.INK, "o"))
+        axes.set_ylabel("ours $-$ printed\n(points)")
+    for axes in (top, *middle):
+        style.span(axes, "y", 5)
     _membership(bottom, ordered["objectives"])
-    style.legend_below(figure, style.legend_of(stack))
-    style.entitle(figure, _best(ordered, published), style.heading(table))
-    return style.settled(figure)
-
-
-def _differences(axes: Axes, table: DataFrame, published: Series) -> None:
-    """Ours minus printed, with a band of twice the error of such a difference."""
-    axes.axhline(0, color=style.GREY, linewidth=0.6)
-    known = table["std"].notna()
-    if known.any():
-        errors = 2 * table["std"].median() * (1 + 1 / table["n_seeds"]) ** 0.5
-        band = {"color": style.PALE, "linewidth": 0, "step": "mid", "label": "twice the error"}
-        axes.fill_between(table.index, -errors, errors, **band)
-    axes.plot(table["ours"] - published, color=style.INK, marker="o", linestyle="none", label="ours $-$ printed")
-    axes.set_ylabel("ours $-$ printed\n(points)")
-    style.span(axes, "y", 5)
+    return style.finish(figure, _best(ordered, published), style.heading(table))
 
 
 def _best(table: DataFrame, published: Series) -> str:
@@ -83,10 +90,8 @@ def _best(table: DataFrame, published: Series) -> str:
     best = trained.loc[trained["ours"].idxmax()]
     baseline = table.loc[table["objectives"] == "random", "ours"]
     above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    in_print = table.loc[published.idxmax(), "objectives"] if published.count() > 1 else None
-    if in_print == best["objectives"]:
-        return f"Highest here and in print is {in_print}{above}"
-    return f"Highest here is {best['objectives']}{above}" + (f"; in print {in_print}" if in_print else "")
+    in_print = f"; in print {table.loc[published.idxmax(), 'objectives']}" if published.count() > 1 else ""
+    return f"Highest here is {best['objectives']}{above}{in_print}"
 
 
 def _membership(axes: Axes, objectives: Series) -> None:
@@ -95,34 +100,27 @@ def _membership(axes: Axes, objectives: Series) -> None:
     terms = list(dict.fromkeys([*PRINTED, *itertools.chain(*parts)]))
     for column, names in enumerate(parts):
         present = [place for place, term in enumerate(terms) if term in names]
-        absent = [place for place, term in enumerate(terms) if term not in names]
-        axes.plot([column] * len(absent), absent, marker="o", color=style.PALE, linestyle="none")
+        axes.plot([column] * len(terms), range(len(terms)), marker="o", color=style.PALE, linestyle="none")
         axes.plot([column] * len(present), present, marker="o", color=style.INK)
+    style.names_down(axes, terms)
     axes.set(xlim=(-0.6, len(parts) - 0.4), xticks=[])
-    choices_down(axes, terms)
-
-
-def choices_down(axes: Axes, names: Sequence[str]) -> None:
-    """Names from the top to the bottom, without a frame."""
-    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6), xticks=[])
-    axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
 
 def by_measure(rows: DataFrame) -> DataFrame:
     """Rows of `encoder_collapse` for each measure: accuracies, those of standardised readouts as lines, and spread."""
-    parts = [rows.assign(measure=ACCURACY, line=rows["objectives"])]
+    alone = rows.assign(std=math.nan, published=math.nan)
+    parts = [rows.assign(unit=ACCURACY, line=rows["objectives"])]
     if "linear_standardised" in rows:
-        parts.append(rows.assign(measure=ACCURACY, line=rows["objectives"] + ", standardised", std=math.nan,
-                                 ours=rows["linear_standardised"], published=math.nan).dropna(subset="ours"))
-    parts.append(rows.assign(measure=SPREAD, line=rows["objectives"], ours=rows["embedding_spread"], std=math.nan,
-                             published=math.nan).dropna(subset="ours"))
-    return pd.concat(parts, ignore_index=True)
+        parts.append(alone.assign(unit=ACCURACY, line=rows["objectives"] + ", standardised",
+                                  ours=rows["linear_standardised"]))
+    parts.append(alone.assign(unit=SPREAD, line=rows["objectives"], ours=100 * rows["embedding_spread"]))
+    return pd.concat(parts, ignore_index=True).dropna(subset="ours")
 
 
 def _depth(plot: Plot, data: DataFrame) -> str:
     """How AE stands to random initialisation at the first and the last depth."""
-    wide = data[data["panel"] == ACCURACY].pivot_table("value", "x", LINE)
+    wide = data[data["unit"] == ACCURACY].pivot_table("value", "x", LINE)
     if not {"AE", "random"} <= {*wide}:
         return "Accuracy by depth of the encoder"
     gaps = (wide["AE"] - wide["random"]).dropna()
@@ -133,12 +131,13 @@ def _depth(plot: Plot, data: DataFrame) -> str:
 
 ENCODER_COLLAPSE = Plot(
     caption="Linear-probe accuracy and spread of the embedding (standard deviation of the unit-length embedding, root "
-    "mean square over its d coordinates, times sqrt(d); 1 isotropic, 0 collapsed) by depth of the encoder, at random "
-    "initialisation and after training with the attractive encoder term alone; where measured, the probe on "
+    "mean square over its d coordinates, times sqrt(d); 100 % isotropic, 0 collapsed) by depth of the encoder, at "
+    "random initialisation and after training with the attractive encoder term alone; where measured, the probe on "
     "standardised readouts too. Source: supplement, Table 2.",
-    x="layers", hue="line", panel="measure", looks=DEPTHS, prepare=by_measure, xlabel="layers of the encoder",
-    least_span={ACCURACY: 5, SPREAD: 0.5},
-    ylabel={ACCURACY: "accuracy (%)", SPREAD: "spread\n(1 isotropic)"}, finding=_depth,
+    x="layers", hue="line", prepare=by_measure, xlabel="layers of the encoder", finding=_depth,
+    looks={"random": Look("random initialisation", style.BLUE, "o"), "AE": Look("AE", style.VERMILLION, "s"),
+           "random, standardised": Look("random, standardised", style.SKY, "v"),
+           "AE, standardised": Look("AE, standardised", style.ORANGE, "^")},
 )
 
 
@@ -169,3 +168,174 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         row[0].set_ylabel(textwrap.fill(action, 12))
     figure.supxlabel("time \N{RIGHTWARDS ARROW}")
     return style.settled(figure)
+
+
+def departing(cells: DataFrame) -> DataFrame:
+    """The rows of the experiments that leave the recipe, beside what the recipe has."""
+    parts = [beside_recipe(name, cells) for name in DEPARTING]
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+
+def by_terms(rows: DataFrame) -> DataFrame:
+    """Rows in the order of their objectives: those of fewer terms first."""
+    return rows.sort_values("objectives", kind="stable", key=lambda names: names.str.count("[+]").astype(str) + names)
+
+
+def unmodified(rows: DataFrame) -> DataFrame:
+    """Probes of runs that depart in nothing, with what is printed where these are of the paper's recipe on NW-UCLA."""
+    rows = rows[(rows["entry"] == rows["objectives"]) & rows["measure"].isin(["linear", "linear_best"])]
+    known = (rows["dataset"] == "ucla") & (rows["preset"] == "paper")
+    in_print = rows["objectives"].map(glm.printed_by_objective()["UCLA"])
+    return by_terms(rows.assign(print=in_print.where(known)))
+
+
+def _falling(plot: Plot, data: DataFrame) -> str:
+    """In how many objectives the accuracy falls along training, from its highest mean to the last."""
+    means = data[data[LINE] == "linear"].pivot_table("value", "panel", "x")
+    fallen = means.max(axis=1) - means.ffill(axis=1).iloc[:, -1]
+    return f"Objectives that end more than 5 points below their best epoch: {int((fallen > 5).sum())} of {len(fallen)}"
+
+
+ALONG_TRAINING = Plot(
+    caption="Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
+    "standard deviation; the mean accuracy of the best of the probe's epochs on the test split, which the released "
+    "code reports; and the printed value.",
+    x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="print",
+    reference_label="printed", xlabel="epoch", columns=3, finding=_falling,
+    looks={"linear": Look("last epoch of the probe", style.BLUE, "o"),
+           "linear_best": Look("best epoch on the test split", style.GREEN, "s")},
+)
+
+
+def first_seeds(rows: DataFrame) -> DataFrame:
+    """Of runs with CD, and of four digits, the first seed of every objective with either dictionary."""
+    rows = rows.dropna(subset="CD")
+    of_seed = rows.groupby(["objectives", "td_queue"])["seed"].transform("min")
+    rows = rows[rows["seed"] == of_seed].sort_values(["objectives", "td_queue"], kind="stable")
+    return rows[["epoch", "CD", *CONTRASTED, "key", "seed", "dataset", "preset"]].assign(
+        CD=rows["CD"].map(lambda value: float(f"{value:.4g}")))
+
+
+def _above_chance(plot: Plot, data: DataFrame) -> str:
+    last = data.sort_values("x").groupby(["panel", LINE])["value"].last().unstack()
+    live, noise = last["live"], last["frozen_noise"]
+    return (f"A refreshed dictionary leaves {live.min():.1f} to {live.max():.1f} nats at the end, noise "
+            f"at most {noise.max():.1g}")
+
+
+SEQUENCE_CONTRAST = Plot(
+    caption="The contrastive decoder term along training, a panel for each objective that has it: with the dictionary "
+    "of decoded sequences, and with that of noise that the released code never refreshes. Dashed, the loss of a guess.",
+    x="epoch", y="CD", hue="td_queue", panel="objectives", reference="chance", reference_label="a guess",
+    prepare=lambda rows: by_terms(rows.assign(chance=np.log(rows["sequence_dictionary"] + 1))),
+    xlabel="epoch", ylabel="CD (nats)", columns=2, least_span=0, finding=_above_chance,
+    looks={"live": Look("dictionary refreshed", style.BLUE, "o"),
+           "frozen_noise": Look("never refreshed", style.VERMILLION, "s")},
+)
+
+
+@style.styled()
+def specifications(curve: DataFrame) -> Figure:
+    """t of the four terms in linear models of the printed accuracies, for every natural choice of rows and column,
+    ordered by that of AD; filled where the one-tailed p is below 0.05. The printed statistic, which the text gives for
+    CD, is that of AD in the eight unmixed rows and AE+CE+AD, on NW-UCLA (grey).
+
+    Args:
+        curve: of `glm.specification_curve`.
+    """
+    models = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
+    curve = curve.merge(models.reset_index(names="place"), on=["rows", "column"])
+    figure, stack = style.panels(5.6, 3, sharex=True, height_ratios=[14, 11, 5])
+    nine, = models.index[(models["rows"] == NINE[0]) & (models["column"] == NINE[1])]
+    for axes in stack:
+        axes.grid(axis="y")
+        axes.axvline(nine, color=style.PALE, linewidth=3, label="9 rows, UCLA")
+    top, claimed = stack[0], printed("taxonomy_glm_claim")["t"].item()
+    top.axhline(0, color=style.GREY, linewidth=0.6)
+    top.axhline(claimed, color=style.INK, linestyle="--", linewidth=0.8, label=f"printed, t = {claimed}")
+    looks = {"AE": (style.PURPLE, "^"), "CE": (style.GREEN, "s"), "AD": (style.VERMILLION, "D"),
+             "CD": (style.BLUE, "o")}
+    for (term, strong), rows in curve.groupby(["term", curve["p_one_tailed"] < 0.05]):
+        colour, marker = looks[term]
+        top.plot(rows["place"], rows["t"], color=colour, marker=marker, markerfacecolor=colour if strong else "white",
+                 markersize=2.8, markeredgewidth=0.6, linestyle="none", label=term)
+    top.set_ylabel("t of the term")
+    for axes, choice, title in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
+        values = style.in_order(curve[choice], ())
+        axes.plot(models[choice].map(values.index), color=style.INK, marker=".", markersize=3, linestyle="none")
+        style.names_down(axes, [SHORT.get(name, name.replace("unmixed+", "8 + ")) for name in values])
+        axes.set(title=title, xticks=[])
+        axes.spines[:].set_visible(False)
+    stack[2].set_xlabel("models, by the t of AD")
+    strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
+    finding = f"AD is significant in {strong.get('AD', 0)} of {len(models)} models, CD in {strong.get('CD', 0)}"
+    return style.finish(figure, finding, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
+
+
+def intervals(rows: DataFrame) -> DataFrame:
+    """Rows of `glm.forest` with half the length of their 95 % interval, `std`, in a panel for each row set.
+
+    Beside bundled data there are no printed effects, which belong to other data.
+    """
+    if manifest.bundled(style.only(rows, "dataset")):
+        rows = rows[rows["source"] == "ours"]
+    panels = rows["rows"].map({"unmixed+best": "nine objectives", "all": "all fifteen"})
+    return rows.assign(panel=panels, std=(rows["high"] - rows["low"]) / 2, n_seeds=1, zero=0.0, errors="95 % intervals")
+
+
+def _told_from_zero(plot: Plot, data: DataFrame) -> str:
+    """Which of our terms have an interval without zero, in each panel."""
+    told = []
+    for panel, rows in data[data[LINE] == "ours"].groupby("panel", sort=False):
+        apart = rows.loc[rows["value"].abs() > rows["std"], "x"]
+        told.append(f"{', '.join(apart) or 'no term'} of {panel}")
+    return f"Told from zero in our results: {'; '.join(told)}"
+
+
+EFFECTS = Plot(
+    caption="What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear model), in "
+    "our results and in the printed ones. A panel for each row set.",
+    x="term", y="estimate", hue="source", panel="panel", names={term: term for term in glm.TERMS}, prepare=intervals,
+    reference="zero", ylabel="added to the accuracy\n(points)", columns=2, finding=_told_from_zero,
+    looks={"ours": style.OURS, "printed": style.PRINTED},
+)
+
+
+def _rounded(table: DataFrame) -> DataFrame:
+    """Five digits, which are the same wherever the models are fitted.
+
+    Least squares differ in their last bits from processor to processor. Estimates from numbers of two decimals often
+    end in a 5 right behind the fifth digit, 26.1425, where these bits would decide. So nine digits come first, and a 5
+    at the end of them goes to the even digit.
+    """
+    return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
+
+
+def printed_column(cells: DataFrame) -> DataFrame:
+    """`rules.compared` of our probes along training, which another picture shows."""
+    probes = frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"], cells)
+    return rules.compared(probes).round(4)
+
+
+def forest(name: str, cells: DataFrame) -> DataFrame:
+    """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
+    ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
+    ours = with_terms(ours[ours["objectives"].isin(METHODS)].reset_index(drop=True))
+    known = set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"])
+    return _rounded(glm.forest(ours)) if known else DataFrame()
+
+
+PICTURES = {
+    "along_training_ucla": Picture(
+        experiments=("taxonomy_ucla", *OF_NOVEMBER), frame="probes", fields=("objectives",), plot=ALONG_TRAINING),
+    "sequence_contrast_ucla": Picture(
+        experiments=("taxonomy_ucla", "taxonomy_ucla_earlier", "frozen_noise_ucla"), frame="epochs", fields=CONTRASTED,
+        rows=first_seeds, plot=SEQUENCE_CONTRAST),
+    "glm_specifications": Picture(
+        experiments=(), rows=lambda cells: _rounded(glm.specification_curve()), plot=specifications),
+    "glm_forest_ucla": Picture(
+        experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
+    "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=None),
+    "printed_column_ucla": Picture(
+        experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),
+}

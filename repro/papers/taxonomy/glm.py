@@ -186,17 +186,14 @@ def replicated(
     means = table.groupby(TERMS, as_index=False)[outcome].agg(lambda values: values.mean(skipna=False))
     plain = fit(means, outcome, rows)
     count = data.index.nunique()
-    runs, repeats = f"{count} objectives, {len(data)} runs", len(data) - count
-    model = _random_intercepts(data, outcome) if repeats >= count else None
-    if model is not None:
-        between, within = float(model.cov_re.iloc[0, 0]) ** 0.5, float(model.scale) ** 0.5
-        spread = f"beyond the terms objectives deviate by {between:.1f} points, seeds by {within:.1f}"
-        statement = f"{runs}, a random intercept for each objective; {spread}."
-        return coefficients(model, freedom=int(plain.df_resid)), statement
-    why = f", {repeats} of them repeats, too few for a random intercept"
-    if repeats >= count:
-        why = "; objectives differ no more than seeds, which a random intercept would take for rows"
-    return coefficients(plain), f"{runs}{why}; least squares on the means over seeds."
+    runs = f"{count} objectives, {len(data)} runs"
+    model = _random_intercepts(data, outcome) if len(data) >= 2 * count else None
+    if model is None:
+        return coefficients(plain), f"{runs}; least squares on the means over seeds."
+    between, within = float(model.cov_re.iloc[0, 0]) ** 0.5, float(model.scale) ** 0.5
+    spread = f"beyond the terms objectives deviate by {between:.1f} points, seeds by {within:.1f}"
+    statement = f"{runs}, a random intercept for each objective; {spread}."
+    return coefficients(model, freedom=int(plain.df_resid)), statement
 
 
 def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:

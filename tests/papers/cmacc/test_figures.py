@@ -1,4 +1,4 @@
-"""CM-ACC's figures: what they show of made-up tables and logs, and that it can be read."""
+"""CM-ACC's figures: the values that they show of made-up tables and frames, by hand."""
 
 import itertools
 
@@ -8,41 +8,15 @@ import pytest
 from drawn import assert_legible
 from pandas import DataFrame
 
-from repro.audiovisual import synthetic
 from repro.papers.cmacc import figures
 
-CATEGORIES = [f"{motion}, {material}" for motion in synthetic.MOTIONS for material in synthetic.MATERIALS]
-COMPARED = ("random", "ohem", "feature", "gradient")
 
-
-def pretext_table(seeds=1, preset="quick", dataset="synthetic", categories=100) -> DataFrame:
-    columns = {"seed": range(seeds), "query": ("video", "audio"), "category": CATEGORIES[:categories]}
-    table = DataFrame([*itertools.product(*columns.values())], columns=[*columns])
-    accuracies = np.random.default_rng(0).uniform(0, 100, (2, len(table)))
-    return table.assign(pairs=20, accuracy=accuracies[0], accuracy_renewed=accuracies[1], method="cmacc", preset=preset,
-                        dataset=dataset)
-
-
-def picked(batch=32, samplers=COMPARED, preset="quick", dataset="synthetic", seed=0, names=CATEGORIES) -> DataFrame:
-    """Negatives of which most are nearest to few queries."""
-    draws, columns = np.random.default_rng(seed), {"modality": ("video", "audio"), "sampler": samplers,
-                                                   "pick": range(batch)}
-    table = DataFrame([*itertools.product(*columns.values())], columns=[*columns])
-    queries = draws.choice(2000, batch, replace=False)
-    items, nearest = draws.integers(2000, size=len(table)), draws.geometric(0.2, len(table)).clip(max=batch) - 1
-    return table.assign(
-        item=items, category=[names[item % len(names)] for item in items], nearest=queries[nearest],
-        gradient_norm=10 ** draws.normal(1.5, 1, len(table)), smaller=draws.uniform(0, 100, len(table)),
-        nearest_category=[names[item % len(names)] for item in queries[nearest]], seed=seed, preset=preset,
-        dataset=dataset,
-    )
-
-
-def negatives(table, modality="video"):
-    """With a picture of one grey level for every item."""
-    items = {*table["item"], *table["nearest"]}
-    return figures.selected_negatives(table, {item: np.full((24, 24, 3), item % 256, np.uint8) for item in items},
-                                      modality)
+def pretext_table(seeds=1, categories=100) -> DataFrame:
+    names = [f"category {number:02d}" for number in range(categories)]
+    rows = [*itertools.product(range(seeds), ("video", "audio"), names)]
+    accuracies = np.random.default_rng(0).uniform(0, 100, (2, len(rows)))
+    table = DataFrame(rows, columns=["seed", "query", "category"])
+    return table.assign(accuracy=accuracies[0], accuracy_renewed=accuracies[1], preset="quick", dataset="synthetic")
 
 
 def test_the_ten_best_and_five_worst_categories():
@@ -57,47 +31,30 @@ def test_the_ten_best_and_five_worst_categories():
         np.testing.assert_allclose(stored["ours"], expected)
         np.testing.assert_allclose(stored["std"], groups["accuracy"].std()[expected.index])
         np.testing.assert_allclose(renewed["ours"], groups["accuracy_renewed"].mean()[expected.index])
+    assert_legible(figures.PRETEXT(table))
 
 
-@pytest.mark.parametrize(("categories", "highest", "lowest"), [(1, 1, 0), (10, 10, 0), (12, 10, 2), (40, 10, 5)])
-def test_no_category_is_both_best_and_worst_and_equal_ones_come_by_name(categories, highest, lowest):
-    table = pretext_table(categories=categories).query("query == 'video'")
-    rows = figures.extremes(table)
-    assert rows["rank"].tolist() == ["highest"] * highest + ["lowest"] * lowest
-    assert rows["category"].is_unique and rows["accuracy"].is_monotonic_decreasing
-    equal, names = table.assign(accuracy=50.0).sample(frac=1, random_state=1), sorted(table["category"])
-    assert figures.extremes(equal)["category"].tolist() == names[:highest] + names[len(names) - lowest :]
+@pytest.mark.parametrize(("categories", "shown"), [(1, 1), (10, 10), (12, 12), (40, 15)])
+def test_no_category_is_both_best_and_worst_and_equal_ones_come_by_name(categories, shown):
+    table = pretext_table(categories=categories).assign(accuracy=50.0).sample(frac=1, random_state=1)
+    rows = figures.ranked_first(table).query("query == 'queries of sound' and keys == 'stored'")
+    names = sorted(set(table["category"]))
+    assert rows["category"].tolist() == names[:10] + names[10:][-5:] and len(rows) == shown
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 8, 128])
-def test_a_row_has_the_query_of_most_picks_and_three_of_them_by_gradient(batch):
-    table = picked(batch).query("modality == 'audio'")
-    for sampler, rows in figures.shown(table.sample(frac=1, random_state=1)).groupby("sampler"):
-        picks = table[table["sampler"] == sampler]
-        counts = picks["nearest"].value_counts()
-        query = min(counts.index[counts == counts.max()])
-        items = picks[picks["nearest"] == query].sort_values("gradient_norm", ascending=False)["item"].tolist()
-        middle = [items[len(items) // 2]] if len(items) > 2 else []
-        assert rows["item"].tolist() == [items[0], *middle, *(items[-1:] if len(items) > 1 else [])]
-        assert set(rows["nearest"]) == {query}
+def test_categories_stand_in_a_panel_for_each_number_of_negatives():
+    rows = DataFrame({"sampler": ["random", "gradient"] * 2, "batch": [64, 64, 32, 32], "target": "video", "std": 1.6,
+                      "ours": [41.0, 56.0, 21.0, 24.0], "expected": [40.0, 40.0, 20.0, 20.0], "dataset": "synthetic",
+                      "preset": "quick", "n_seeds": 3, "published": np.nan})
+    data = figures.DIVERSITY.data(rows)
+    assert data["panel"].tolist() == ["negatives of pictures\nM = 32"] * 2 + ["negatives of pictures\nM = 64"] * 2
+    assert data["value"].tolist() == [21.0, 24.0, 41.0, 56.0] and data["reference"].tolist() == [20.0, 20.0, 40.0, 40.0]
+    assert figures.beyond_draws(figures.DIVERSITY, data) == (
+        "Beyond uniform draws, on average: active, gradients +10.0, random +1.0 categories")
 
 
-def test_every_sampler_has_a_row_of_its_query_and_negatives():
-    table = picked(batch=64)
-    figure = negatives(table)
-    for line, sampler in zip(np.reshape(figure.axes, (4, 4)), COMPARED, strict=True):
-        rows = figures.shown(table[(table["modality"] == "video") & (table["sampler"] == sampler)])
-        shown = [int(axes.images[0].get_array()[0, 0, 0]) for axes in line]
-        assert shown == [item % 256 for item in (rows["nearest"][0], *rows["item"])]
-    assert_legible(figure)
-    assert [axes.get_visible() for axes in negatives(picked(1)).axes] == [True, True, False, False] * 4
-
-
-def test_bundled_clips_are_filmed_again_and_others_not_shown(monkeypatch):
-    given, table = {}, picked()
-    monkeypatch.setattr(figures, "selected_negatives", lambda log, pictures: given.update(pictures))
-    figures.bundled_negatives(table)
-    rows = figures.shown(table[table["modality"] == "video"])
-    assert given.keys() == {*rows["item"], *rows["nearest"]}
-    item = rows["item"][0]
-    np.testing.assert_array_equal(given[item], synthetic.pictures([item])[0, 10])
+def test_encoders_of_several_kinds_and_splits_are_told_apart():
+    rows = DataFrame({"method": ["cmacc", "scratch", "cmacc"], "video_trunk": ["r3d18", "small_video", "r2plus1d18"],
+                      "split": [0, 0, 2]})
+    assert figures.by_encoder(rows)["encoder"].tolist() == [
+        "Scratch", "CM-ACC, 3D-ResNet18", "CM-ACC, R(2+1)D-18, split 2"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_up_pairs import GRIDS, grids, tiny
+from made_up_pairs import GRIDS, grids
 from tqdm.auto import tqdm
 
 from repro.audiovisual import MODALITIES
@@ -173,20 +173,6 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(chang
         assert rows_of["ohem"]["item"].tolist() == sorted(judged, key=lambda item: -judged[item][1])[:8]
 
 
-def test_pictures_are_frames_in_the_middle_of_clips_or_first_grids(monkeypatch):
-    frames, data = clips().frames.unflatten(0, (40, 6)), grids()
-    shown = measured.pictures(paper("synthetic", "cmacc", **SMALL), np.array([7, 3, 7]))
-    assert list(shown) == [3, 7]
-    for item, picture in shown.items():  # a window of four of the six begins at the second
-        np.testing.assert_array_equal(picture, frames[item, 3].numpy())
-    monkeypatch.setattr(measured, "data_of", lambda recipe: data)
-    picture, = measured.pictures(tiny("cmacc", "multidigits"), [4]).values()
-    assert picture.shape == (8, 16, 3) and picture.dtype == np.uint8
-    expected = np.concatenate([data.drawings[drawn].numpy() for drawn in data.pairs[0, 4].tolist()], axis=1)
-    for colour in range(3):
-        np.testing.assert_array_equal(picture[:, :, colour], expected)
-
-
 def test_cells_without_such_figures_are_refused(monkeypatch):
     smoco, xmoco, unknown = (Cell("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
                              for method in ("smoco", "xmoco", "cmacc"))
@@ -198,9 +184,8 @@ def test_cells_without_such_figures_are_refused(monkeypatch):
         measured.pretext_accuracy([unknown], "cpu")
     bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())  # as AudioSet has none here
     monkeypatch.setattr(measured, "data_of", lambda recipe: bare)
-    for choose in (measured.asked, measured.selecting):
-        with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
-            choose([xmoco, unknown])
+    with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
+        measured.asked([xmoco, unknown])
     monkeypatch.setattr(measured, "data_of", lambda recipe: clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
         measured.pretext_accuracy([finished(iterations=1)], "cpu")

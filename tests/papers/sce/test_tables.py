@@ -1,14 +1,11 @@
 """SCE's tables: their cells, and the printed accuracies beside made-up ones."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from made_up_images import be_every_set
 from made_up_measures import laid_out
-from pandas import DataFrame
 
 from repro.image.recipe import paper
-from repro.papers.sce.published import row_optima
 from repro.papers.sce.tables import TABLES
 from repro.report.printed import as_printed
 
@@ -73,14 +70,3 @@ def test_printed_accuracies_stand_at_their_temperatures(dataset, suffix):
 def test_nothing_is_printed_for_other_data_and_between_the_printed_temperatures(dataset, temperature, key_temperature):
     rows = laid_out(GRID, GRID.cells(dataset, temperature=temperature, key_temperature=key_temperature))
     assert len(rows) >= 4 and rows[["published", "difference"]].isna().all(axis=None)
-
-
-def test_row_optima_of_what_was_run_and_of_all_that_is_printed():
-    """0.06, with 90.20, is the best of the printed row and was not run here."""
-    grid = [(0.1, 0.05, 60.0, 90.06), (0.1, 0.03, 60.0, 89.93), (0.1, 0.07, 59.0, 90.16), (0.15, 0.1, 50.0, np.nan)]
-    table = DataFrame(grid, columns=["temperature", "key_temperature", "ours", "published"]).assign(method="sce")
-    ressl = DataFrame([{"temperature": 0.1, "key_temperature": 0.1, "ours": 99.0, "method": "ressl"}])
-    found = row_optima(pd.concat([table, ressl], ignore_index=True).assign(dataset="cifar10 (part.npz)"))
-    assert found.iloc[0].tolist() == [0.1, 0.03, 60.0, 0.06, 90.20]
-    assert found.iloc[1, :3].tolist() == [0.15, 0.1, 50.0] and found.iloc[1, 3:].isna().all()
-    assert row_optima(ressl).empty

@@ -1,22 +1,16 @@
-"""The taxonomy's pictures: what they show of made-up tables, by hand, and that files stay what they are."""
+"""The taxonomy's pictures: what they show of made-up tables, by hand."""
 
 import itertools
-import json
 import math
-import xml.etree.ElementTree as ElementTree
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from drawn import lines
 from pandas import DataFrame
-from PIL import Image
 
-from repro.papers.taxonomy import figures, glm, pictures
-from repro.report import style
-from repro.report.style import seeds_in_words
+from repro.papers.taxonomy import figures, glm
 from repro.run import frames
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
@@ -59,14 +53,6 @@ def test_differences_from_print_have_a_panel_where_they_may_be_compared():
         assert len(figure.axes) == 2 and "printed" not in lines(figure, 0)
 
 
-@pytest.mark.parametrize(("counts", "words"), [
-    ([3, 1, 1, 3], "mean ± std of 3 seeds, else 1 seed"), ([2, 1, 1, 5], "mean ± std of 2 to 5 seeds, else 1 seed"),
-    ([2, 3, 3, 3], "mean ± std of 2 to 3 seeds"), ([1, 1, 1, 1], "1 seed"),
-])
-def test_seeds_in_words(counts, words):
-    assert seeds_in_words(pd.DataFrame({"ours": [1.0, 2.0, 3.0, 4.0, NAN], "n_seeds": [*counts, 0]})) == words
-
-
 def test_poses_stand_upright_in_time_order_at_one_scale():
     figure = figures.pose_strip({"long": sequence(11), "short": sequence(3).reshape(3, -1)}, BONES, frames=6)
     rows = [[np.array(axes.collections[0].get_segments()) for axes in row if axes.collections]
@@ -84,20 +70,21 @@ def curve():
 
 
 def test_the_curve_shows_every_model_once(curve):
-    top, *_ = pictures.specifications(curve).axes
+    top, *_ = figures.specifications(curve).axes
     shown = np.concatenate([line.get_ydata() for line in top.lines if line.get_linestyle() == "None"])
     np.testing.assert_allclose(np.sort(shown), np.sort(curve["t"]))
 
 
-@pytest.mark.parametrize(("dataset", "preset", "panels"), [("ucla", "paper", 2), ("synthetic", "quick", 4)])
-def test_effects_are_intervals_and_those_of_bundled_data_stand_apart(dataset, preset, panels):
+@pytest.mark.parametrize(("dataset", "preset", "sources"), [
+    ("ucla", "paper", {"ours", "printed"}), ("synthetic", "quick", {"ours"})])
+def test_effects_are_intervals_and_printed_ones_stand_beside_real_data_alone(dataset, preset, sources):
     rows = [glm.SUBSETS.assign(objectives=glm.OBJECTIVES, linear=[50.0 + 7 * place % 31 + seed for place in range(15)])
             for seed in range(2)]
     table = glm.forest(pd.concat(rows).assign(dataset=dataset, preset=preset))
-    data = pictures.EFFECTS.data(table)
-    np.testing.assert_allclose(data["value"] + data["std"], table["high"])
-    np.testing.assert_allclose(data["value"] - data["std"], table["low"])
-    assert data["panel"].nunique() == panels == len(pictures.EFFECTS.draw(table).axes)
+    data, expected = figures.EFFECTS.data(table), table[table["source"].isin(sources)]
+    assert data["value"].count() == 8 * len(sources)
+    np.testing.assert_allclose(np.sort(data["value"] + data["std"]), np.sort(expected["high"]))
+    np.testing.assert_allclose(np.sort(data["value"] - data["std"]), np.sort(expected["low"]))
 
 
 def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, curve):
@@ -106,26 +93,9 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
     for factor in (1 - 1e-14, 1, 1 + 1e-14):
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
         monkeypatch.setattr(glm, "specification_curve", lambda fitted=fitted: fitted)
-        rows = pictures.PICTURES["glm_specifications"].rows(DataFrame())
+        rows = figures.PICTURES["glm_specifications"].rows(DataFrame())
         files.append(frames.write(rows, tmp_path / "glm_specifications.csv").read_bytes())
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
     for name in written.select_dtypes("float"):
         assert written[name].to_numpy() == pytest.approx(curve[name].to_numpy(), rel=5.001e-5)
-
-
-def test_files_are_identical_when_nothing_changed_and_carry_their_origin(tmp_path):
-    provenance = {"cells": ["a1", "b2"], "seeds": [0, 1], "preset": "paper", "dataset": "ucla"}
-    caption, written, first = "Accuracy \N{EN DASH} by subset.", [], figures.taxonomy(taxonomy_table())
-    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 5, "svg.hashsalt": "other"}):
-        for figure in (first, first, figures.taxonomy(taxonomy_table())):
-            svg, png = style.save(figure, tmp_path / "new" / "taxonomy_ucla", caption, provenance)
-            written.append((svg.read_bytes(), png.read_bytes()))
-        assert matplotlib.rcParams["font.size"] == 20
-    assert written[0] == written[1] == written[2]
-    image = Image.open(png)
-    assert image.text["Description"] == caption and json.loads(image.text["Source"]) == provenance
-    assert round(image.info["dpi"][0]) == 300 and image.width == int(style.COLUMN * 300)
-    tags = {element.tag.rpartition("}")[2]: element for element in ElementTree.parse(svg).iter()}
-    assert tags["description"].text == caption and "date" not in tags
-    assert json.loads(" ".join(tags["source"].itertext())) == provenance

@@ -70,7 +70,7 @@ def test_printed_accuracies_of_ntu(changes, printed):
     assert "departures" not in table and {*changes} <= {*table.columns}
     assert of_ntu(protocol="xview")[["published", "difference"]].isna().all(axis=None)
     part = of_ntu("ntu (subset)")
-    assert part["difference"].isna().all() and "not the official data: not a reproduction" in heading(part)
+    assert part["difference"].isna().all() and "not a reproduction" in heading(part)
 
 
 def test_printed_accuracies_by_depth():
