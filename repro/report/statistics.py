@@ -181,11 +181,6 @@ def trials(percentages: Series, at_most: int = 1000) -> int:
     return int(numbers[whole][0])
 
 
-def mean(values: Series) -> Estimate:
-    """The mean of independent values, its error from their own scatter; unknown of a single one."""
-    return Estimate(float(values.mean()), float(values.sem()), len(values) - 1, (len(values),))
-
-
 def from_number(runs: DataFrame, row: Any, number: float, judged: DataFrame | None = None) -> Estimate:
     """Our mean minus a number that has no error of its own: error = s / sqrt(n); `judged` as for `contrast`."""
     deviation, count = (deviations(runs) if judged is None else judged).loc[row], int(runs.loc[row].count())

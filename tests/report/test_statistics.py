@@ -156,13 +156,6 @@ def test_equal_rows_are_told_apart_as_often_as_the_level_says(contrast):
     assert np.mean(wrong) == pytest.approx(0.05, abs=0.02)
 
 
-def test_a_mean_of_independent_values_is_the_test_of_one_sample():
-    values = Series([0.3, 1.2, 0.8, -0.1])
-    expected = stats.ttest_1samp(values, 0, alternative="greater")
-    assert statistics.mean(values).p("greater") == pytest.approx(expected.pvalue)
-    assert math.isnan(statistics.mean(values[:1]).p())
-
-
 @pytest.mark.parametrize("p", [[0.01], [0.02, 0.01, 0.04], [0.5, 0.9, 0.001, 0.001, 0.3]])
 def test_holm_is_that_of_statsmodels(p):
     assert statistics.holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1])
