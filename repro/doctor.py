@@ -136,7 +136,7 @@ def examined_runs(root: Path) -> Iterator[str]:
         saved = "" if (folder / "checkpoint.pt").exists() else ", nothing of it saved yet"
         yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
-        yield "an unfinished cell goes on when the command that began it is given again"
+        yield "an unfinished cell goes on when it is asked for again"
     committed = manifest.project_root() / "figures" / ".figures"
     places = [root / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
     for folder in filter(abandoned, [*places, committed]):
