@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,6 @@ from repro.run.store import check_parts, parse_json
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
 
@@ -130,15 +129,6 @@ def fit(
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code)
     return {"seconds": round(seconds, 2), "steps": float(done)} | known
-
-
-def finish(training: Generator[Any, None, Outcome]) -> Outcome:
-    """Let a training run to its end with nothing beside it; what it returns."""
-    while True:
-        try:
-            next(training)
-        except StopIteration as end:
-            return end.value
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def plan(
         for folder in (store.run(cell).training.folder for cell in alike):
             taken = steps if folder in counted else round(trained(folder) * (steps + 1))
             counted.add(folder)
-            measured += taken >= steps
+            measured += 0 < steps <= taken
             seconds.append(first * max(0, steps - taken) / max(1, steps) + after)
         times += seconds
         rows.append({"cell": alike[0].label, "cells": len(alike), "steps": steps,

@@ -10,12 +10,13 @@ import types
 
 import pytest
 import torch
+from ended import finish
 from states import assert_equal_states
 from tqdm.auto import tqdm
 from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
-from repro.run.fit import NonFiniteLoss, finish, fit, load_checkpoint, save_checkpoint
+from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from repro.experiments import find_table, plan_table
 from repro.recipe import setting
 from repro.run import training
 from repro.run.engine import Here, run_cells
-from repro.run.fit import load_checkpoint
+from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import SKELETONS
 
@@ -113,6 +113,22 @@ def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, take
         run(store, HALF, study=dataclasses.replace(STUDY, measure=interrupted))
     assert taken == [0, 0] and store.run(HALF).result is None
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+
+
+@pytest.mark.parametrize("asked", [USUAL, TENFOLD])
+def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(store, taken, monkeypatch, asked):
+    def interrupted(learner, compute=Two.compute):
+        if taken:
+            raise KeyboardInterrupt
+        return compute(learner)
+
+    monkeypatch.setattr(Two, "report_steps", 1)
+    monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Two, "compute", interrupted)
+        run(store, HALF)
+    assert taken == [0] and 0 < store.run(HALF).done == store.run(asked).done < 1
+    assert run(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
 
 
 def test_what_is_killed_before_it_has_all_of_its_training_takes_it_over_again(store, taken, monkeypatch):
