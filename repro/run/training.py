@@ -48,10 +48,11 @@ def train(
     run.cell.require(data.digest)
     training = devices.from_first(lambda: run.training)
     if training.folder != run.folder:
-        learners = study.learners(training.cell.recipe, data, run.cell.seed, device)
-        yield from _fitted(training, next(learners), progress, study, tensorboard)
+        if not devices.from_first((training.folder / "result.json").exists):
+            learners = study.learners(training.cell.recipe, data, run.cell.seed, device)
+            yield from _fitted(training, next(learners), progress, study, tensorboard)
+            del learners  # and with them the memory that they take
         devices.from_first(functools.partial(run.adopt, training))
-        del learners  # and with them the memory that they take
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
     for learner in study.learners(recipe, data, run.cell.seed, device):
