@@ -116,7 +116,10 @@ def run(
     with devices.process_group(devices.resolve(device)):
         if plan:
             experiment = experiments.find(name)
-            print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
+            if experiment.pinned and not choices:
+                print(f"{experiment.pinned}; nothing is left to train.")
+            else:
+                print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():

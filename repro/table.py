@@ -151,7 +151,16 @@ class Study:
         return Cell(
             self.name, recipe, seed, preset, data.name if data else recipe.dataset, data.digest if data else digest,
             self.version if version is None else version, self.evaluation, dict(changes or {}),
+            self._trained(recipe, preset),
         )
+
+    def _trained(self, recipe: Any, preset: str) -> Recipe | None:
+        """The recipe with its preset's settings of the evaluation, if it has others and these can wait for its end."""
+        usual = self.presets[preset](recipe.dataset, getattr(recipe, recipe.named_by))
+        settings = {name: getattr(usual, name) for name in recipe.evaluation_fields()}
+        differs = any(getattr(recipe, name) != value for name, value in settings.items())
+        along = self.probe is not None and recipe.probe_every not in (0, usual.probe_every)
+        return recipe.replace(**settings) if differs and not along else None
 
     @property
     def code(self) -> Code:

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from ended import finish
 from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
@@ -20,7 +21,7 @@ from repro.image.recipe import IMAGES, smoke
 from repro.run import training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
-from repro.run.fit import finish, load_checkpoint
+from repro.run.fit import load_checkpoint
 from repro.run.store import Store
 
 CPU = torch.device("cpu")

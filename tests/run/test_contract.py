@@ -229,6 +229,20 @@ def test_what_a_recipe_does_not_use_changes_no_bit_of_its_training(make, argumen
     assert tried >= 3
 
 
+@pytest.mark.parametrize(("make", "arguments", "changes"), [
+    (skeletons, (ALL,), {"select": "best_on_test", "select_every": 1}), (skeletons, ("random",), {}),
+    (images, ("sce",), {}), (images, ("supervised",), {}), (pairs, ("cmacc",), {}), (pairs, ("supervised",), {}),
+], ids=named)
+def test_a_setting_of_the_evaluation_changes_no_bit_of_the_training(make, arguments, changes):
+    usual = make(*arguments, **changes)
+    values, names = [usual.step() for _ in range(usual.total_steps)], usual.recipe.evaluation_fields()
+    for name in names:
+        other = type(usual)(next(others(usual.recipe, name)), usual.data, usual.seed, CPU)
+        assert all(torch.equal(other.step(), value) for value in values), name
+        assert_equal_states(other.state_dict(), usual.state_dict())
+    assert len(names) >= 5
+
+
 # ---------------------------------------------------------------------------------------------- recorded steps
 
 

@@ -5,12 +5,13 @@ import functools
 import json
 
 import pytest
+from ended import finish
 from made_up_skeletons import CPU, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
 
 from repro.run import training
-from repro.run.fit import finish, fit, load_checkpoint
+from repro.run.fit import fit, load_checkpoint
 from repro.run.learner import Learner
 from repro.run.store import Store
 from repro.skeleton.recipe import SKELETONS

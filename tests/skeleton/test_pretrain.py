@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from ended import finish
 from made_up_skeletons import CPU, learner, made_up, tiny
 from scipy import stats
 from sklearn.neighbors import KNeighborsClassifier
@@ -14,7 +15,7 @@ from states import assert_equal_states
 from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
-from repro.run.fit import finish, fit
+from repro.run.fit import fit
 from repro.skeleton.pretrain import Pretrainer, augment
 from repro.skeleton.recipe import SUBSETS, VARIANTS, SkeletonRecipe
 from repro.skeleton.terms import PRINTED, TERMS, Term
