@@ -35,11 +35,8 @@ STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-spac
 div[data-figure] { overflow-x: auto } div[data-figure] > div { min-width: 40em }"""
 DRAW = """addEventListener("DOMContentLoaded", () => {
     for (const place of document.querySelectorAll("div[data-figure]")) {
-        const {data, layout, frames} = JSON.parse(place.dataset.figure), frame = {duration: 90, redraw: true}
-        const play = {label: "play", method: "animate", args: [null, {frame, transition: {duration: 0}}]}
-        if (frames?.length) layout.updatemenus = [{type: "buttons", x: 0, y: 1.3, xanchor: "left", buttons: [play]}]
-        Plotly.newPlot(place.appendChild(document.createElement("div")),
-                       {data, layout, frames, config: {responsive: true, displaylogo: false}})
+        const figure = JSON.parse(place.dataset.figure), config = {responsive: true, displaylogo: false}
+        Plotly.newPlot(place.appendChild(document.createElement("div")), {...figure, config})
     }
 })"""
 HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
