@@ -1,6 +1,7 @@
 """Tables of results as text: what a person reads within 100 columns, and every column."""
 
 import math
+import re
 import textwrap
 
 from pandas import DataFrame, Series
@@ -10,6 +11,7 @@ from repro.report.style import PLUS_MINUS
 
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
+WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
 
 
 def in_text(rows: DataFrame) -> DataFrame:
@@ -75,11 +77,15 @@ def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
 
 
 def markdown(table: DataFrame) -> str:
-    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell."""
+    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell.
+
+    A number, its deviation and its seeds stay on one line.
+    """
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     lines = []
     for row in [[*table.columns], ["---"] * table.shape[1], *rows]:
-        lines.append("| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |")
+        texts = [WITHIN.sub("\N{NO-BREAK SPACE}", str(value).replace("|", "\\|")) for value in row]
+        lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
 
