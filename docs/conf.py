@@ -32,6 +32,8 @@ POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-sr
 STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-space: normal !important }
 .dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
 .dt-container thead input { width: 7em }
+.dt-container td:nth-child(3) { white-space: normal !important; min-width: 14em }
+.bd-content:not(:has(.bd-sidebar-secondary)) .bd-article-container { max-width: none !important }
 .cell_output table :is(td, th) { padding: 0.2em 0.5em !important }
 div[data-figure] { overflow-x: auto } div[data-figure] > div { min-width: 40em }"""
 DRAW = """addEventListener("DOMContentLoaded", () => {

@@ -190,7 +190,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page = ["# All cells", "",
+    page = ["---", "html_theme.sidebar_secondary.remove: true", "---", "# All cells", "",
             "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, "
             "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
             "headings filter, the field above them searches. [Columns and words](docs/words.md)."]

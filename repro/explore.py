@@ -226,7 +226,7 @@ def selection(seed: int = 0) -> go.Figure:
     figure.data[-1].showlegend = True
     figure.update_xaxes(title="", constrain="domain")
     figure.update_yaxes(title="").update_yaxes(scaleanchor="x", col=1)
-    return _set(figure, height=520, width=30)
+    return _set(figure, height=520, width=22)
 
 
 def described(data: SkeletonSet, index: int) -> str:

@@ -151,6 +151,14 @@ def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_t
         notebook.shown(table[:0])
 
 
+def test_cells_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
+    begin("taxonomy", seeds="0-2")
+    begin("taxonomy", seeds="0-2", train="never")
+    finished = [line for line in capsys.readouterr().out.splitlines() if "48 cells of preset quick on synthetic" in line]
+    assert [line.partition(", ")[2] for line in finished] == ["0 finished", "48 finished"]
+
+
 def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     asked = []
