@@ -11,7 +11,7 @@ from repro.data import manifest
 from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
 from repro.run import device as devices
-from repro.run.export import everything, rows_of
+from repro.run.export import everything
 from repro.run.store import Store
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
@@ -41,8 +41,10 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     train = choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
     planned = declared.cells(**settings)
-    stored = everything() if train == "never" else rows_of(planned, store)  # as `run_table` counts them
-    finished = stored["key"].isin([cell.key for cell in planned]).sum()
+    if train == "never":
+        finished = everything()["key"].isin([cell.key for cell in planned]).sum()
+    else:
+        finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)
     print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
