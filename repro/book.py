@@ -113,17 +113,14 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
 
 
 def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
-    """Execute a notebook; returns what went wrong, or "". The state of widgets, megabytes, is left out."""
-    import nbformat
+    """Execute a notebook; returns what went wrong, or ""."""
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
     try:
-        notebook = papermill.execute_notebook(
+        papermill.execute_notebook(
             path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
-            extra_arguments=["--log-level=ERROR"])
-        notebook.metadata.pop("widgets", None)
-        nbformat.write(notebook, executed)
+            store_widget_state=False, extra_arguments=["--log-level=ERROR"])
     except papermill.PapermillExecutionError as error:
         return f"{error.ename}: {error.evalue}"
     except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
