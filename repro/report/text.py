@@ -1,6 +1,7 @@
 """Tables of results as text: what a person reads within 100 columns, and every column."""
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -11,6 +12,7 @@ from repro.recipe import choose, in_words
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
+WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
 
 
 def in_text(rows: DataFrame) -> DataFrame:
@@ -76,11 +78,15 @@ def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
 
 
 def markdown(table: DataFrame) -> str:
-    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell."""
+    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell.
+
+    A number, its deviation and its seeds stay on one line.
+    """
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     lines = []
     for row in [[*table.columns], ["---"] * table.shape[1], *rows]:
-        lines.append("| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |")
+        texts = [WITHIN.sub("\N{NO-BREAK SPACE}", str(value).replace("|", "\\|")) for value in row]
+        lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
 
