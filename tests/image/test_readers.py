@@ -70,7 +70,6 @@ def test_a_copy_as_arrays(folders):
         ("cifar10", {"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
         ("cifar10", {"y_test": np.array([0, -1])}, "labels run from -1"),
         ("cifar10", {"x_test": pixels(2, 5)}, r"bad\.npz has 5 x 5 pixels, expected 32 x 32"),
-        ("cifar10", {"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
         ("cifar10", {"x_test": pixels(0), "y_test": np.zeros(0, int)}, r"bad\.npz holds no image for test; add some"),
         ("cifar10", {"x_train": pixels(0), "y_train": np.zeros(0, int)}, "holds no image for train; add some"),
         ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
@@ -103,10 +102,8 @@ def npy(header, values=b""):
 HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
 
 
-@pytest.mark.parametrize("contents", [
-    npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
-    npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
-], ids=["cut", "object", "huge", "larger", "negative", "bracket", "short"])
+@pytest.mark.parametrize("contents", [npy("{'descr'"), npy(HUGE % 2**40), npy(HUGE % 2**70), npy(HUGE % 5, bytes(3))],
+                         ids=["cut", "huge", "larger", "short"])
 def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
     path = saved(folders / "mine.npz", arrays())
     with zipfile.ZipFile(path) as archive:

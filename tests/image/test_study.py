@@ -1,6 +1,5 @@
 """How images are trained and measured, also along training, and the weights that a cell leaves."""
 
-import copy
 import dataclasses
 import itertools
 import json
@@ -128,14 +127,6 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
     expected = np.sqrt((embedded.std(axis=0) ** 2).mean()) * np.sqrt(6)
     assert 0 < expected < 1
     assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
-
-
-def test_evaluating_changes_nothing_and_repeats_itself(data):
-    pretrainer = learner(data, "jcl", keys=2, probe_view="crop")
-    pretrainer.step()
-    before = copy.deepcopy(pretrainer.state_dict())
-    assert study.measure(pretrainer) == study.measure(pretrainer)
-    assert_equal_states(pretrainer.state_dict(), before)
 
 
 # ---------------------------------------------------------------------------------------------- a cell
