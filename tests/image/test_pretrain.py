@@ -16,7 +16,7 @@ from states import assert_equal_states
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 from repro.image import augment
-from repro.image.augment import CentredView, ShiftedView
+from repro.image.augment import CentredView
 from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
@@ -160,26 +160,6 @@ def test_features_are_those_of_the_trunk_in_the_order_asked_for(network):
     torch.testing.assert_close(features, expected)
 
 
-@pytest.mark.parametrize("view", [ShiftedView(DIGITS), augment.probe(8, DIGITS)], ids=["shifted", "crop"])
-def test_features_of_random_views_follow_their_generator(view):
-    fast, index, draws = learner(), torch.arange(20), torch.Generator().manual_seed(1)
-    first, second = (fast.features(index, view, generator=draws) for _ in range(2))
-    assert not torch.isclose(first, second).all(1).any()
-    assert torch.equal(first, fast.features(index, view, generator=torch.Generator().manual_seed(1)))
-    views = view(fast.data.images[index], torch.Generator().manual_seed(1))
-    torch.testing.assert_close(first, fast.model.eval().features(views))
-
-
-@pytest.mark.parametrize("method", ["sce", "supervised"])
-def test_looking_at_the_nearest_neighbour_never_changes_training(method, monkeypatch):
-    watching, blind = learner(method, groups=2), learner(method, groups=2)
-    monkeypatch.setattr(blind, "_nearest_neighbour", lambda: 0.0)
-    assert torch.equal(*(trace(fast, 6)[:, :-1] for fast in (watching, blind)))
-    states = [fast.state_dict() for fast in (watching, blind)]
-    assert states[0].pop("knn1") != states[1].pop("knn1")
-    assert_equal_states(*states)
-
-
 def test_the_nearest_neighbour_of_a_test_image_is_a_training_image():
     data = made_up(test=30)
     fast = learner(data=dataclasses.replace(data, labels=torch.arange(50) % 3))  # which nobody could guess
@@ -257,5 +237,3 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     expected = again.model.eval().features(view(torch.stack(small)))
     torch.testing.assert_close(again.features(torch.tensor([3, 22])), expected)
     assert_equal_states(again.model.state_dict(), undisturbed.model.state_dict())
-
-
