@@ -29,7 +29,7 @@ from repro.run.group import shared
 SMALL = {"groups": 2, "batch": 256, "epochs": 2, "dictionary": 300, "warmup": 0, "projection": 16, "momentum": 0.9,
          "precision": "float32", "channels_last": False, "probe_epochs": 4, "probe_learning_rate": 3.0,
          "probe_momentum": 0.0}
-LEARNERS = {"moco": {}, "sce": {"shuffle": False}, "jcl": {"keys": 2}, "supervised": {}}  # the others shuffle
+LEARNERS = {"moco": {}, "sce": {"shuffle": False}, "jcl": {"keys": 2, "groups": 4}, "supervised": {}}
 
 
 class Predicting(Pretrainer):
@@ -53,14 +53,17 @@ class Predicting(Pretrainer):
 def steps(method):
     """The terms of three epochs in float64, the state they lead to, and features of random views.
 
-    Of two ghost groups, or of as many processes; the parameters of MoCo are joined by those of a predictor.
+    With "rows", how many images of the first batch this process has encoded as queries. Ghost groups are two, those of
+    JCL four; the parameters of MoCo are joined by those of a predictor.
     """
     with pytest.MonkeyPatch.context() as patch:
         use_tiny_trunk(patch)
         kind = Predicting if method == "moco" else Pretrainer
-        learner = kind(tiny(method, groups=2, **LEARNERS[method]), made_up(), 3, CPU)
-        learner = shared(in_float64(learner, patch))
-        found = {"terms": trace(learner, learner.total_steps)}
+        learner = kind(tiny(method, **{"groups": 2} | LEARNERS[method]), made_up(), 3, CPU)
+        learner, rows = shared(in_float64(learner, patch)), []
+        learner.model.trunk.register_forward_pre_hook(
+            lambda trunk, images: rows.append(len(images[0])) if trunk.training else None)
+        found = {"terms": trace(learner, learner.total_steps), "rows": rows[0]}
         for view in (ShiftedView(DIGITS), probe(8, DIGITS)):
             draws = torch.Generator().manual_seed(1)  # 19 images: the last part of 3 has no equal halves
             found[type(view).__name__] = learner.features(torch.arange(19), view, generator=draws, batch=8)

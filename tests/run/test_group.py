@@ -28,6 +28,7 @@ def test_two_processes_equal_one_with_two_ghost_groups(ranks, method):
     assert expected["model"]["trunk.0.weight"].dtype == torch.float64
     for found in ranks:
         assert found[method].pop("precision") == expected["precision"]
+        assert 2 * found[method].pop("rows") == expected["rows"] == 8
         torch.testing.assert_close(found[method], {name: expected[name] for name in found[method]})
 
 
