@@ -96,7 +96,7 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
     assert len(next(made)) == len(VIEWS)
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
         next(made)
-    assert multiprocessing.active_children() == []
+    until(lambda: not multiprocessing.active_children(), seconds=20)
 
 
 SCRIPT = """
