@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 import torch
+import torchvision
 from image_learners import CPU, DIGITS, by_name, in_float64, learner, tiny, trace
-from made_up_images import made_up
+from made_up_images import made_up, tiny_trunk, use_tiny_trunk
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
 from slow_images import METHODS, Slow, assert_same_training
 from states import assert_equal_states
+from torch import nn
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 from repro.image import augment
@@ -23,6 +25,24 @@ from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
+
+
+@pytest.fixture
+def network(request, monkeypatch):
+    """What makes the trunk with plain normalisation: a tiny one, unless a test asks for a ResNet-18."""
+    kind = getattr(request, "param", "tiny")
+    if kind == "tiny":
+        use_tiny_trunk(monkeypatch)
+        return lambda: tiny_trunk(nn.BatchNorm2d)
+
+    def resnet18():
+        trunk = torchvision.models.resnet18()
+        trunk.fc = nn.Identity()
+        if kind == "small stem":
+            trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
+        return trunk
+
+    return resnet18
 
 
 @pytest.mark.parametrize(("network", "method"), [("small stem", "sce"), ("large stem", "jcl"),
