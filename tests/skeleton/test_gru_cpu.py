@@ -53,6 +53,7 @@ def test_packed_states_and_gradients_are_those_of_each_sequence_alone(lengths, l
     for row, length in enumerate(lengths):
         expected[row, :length] = theirs(copies[row, :length])[0]
     states = ours(inputs[packing.sequence, packing.frame], packing=packing)
+    torch.testing.assert_close(states[packing.last], expected[range(len(lengths)), lengths - 1])
     found = torch.zeros_like(expected).index_put((packing.sequence, packing.frame), states)
     compare(ours, theirs, found, expected, inputs, copies)
 
