@@ -280,7 +280,9 @@ def drawn(count, seed=0, **changes):
 
 
 def test_shifts_orders_and_sigmas_are_uniform():
-    shifts = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator()).shifts + 4
+    shifts, flipped = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator())
+    shifts = shifts + 4
+    assert stats.binomtest(int(flipped.sum()), 20_000, 0.5).pvalue > 1e-3
     assert stats.chisquare(torch.bincount(9 * shifts[:, 0] + shifts[:, 1], minlength=81)).pvalue > 1e-3
     draws = drawn(24_000, blur=1.0)
     assert torch.equal(draws.order.sort(1).values, torch.arange(4).expand(24_000, 4))
