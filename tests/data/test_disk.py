@@ -56,13 +56,16 @@ def test_old_content_survives_a_writer_that_raises(tmp_path, error, before):
     assert [file.read_text() for file in tmp_path.iterdir()] == before
 
 
-def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+@pytest.mark.parametrize(("code", "message"), [
+    (errno.ENOSPC, r"No space left on device \(make room there, .*\)"), (errno.EIO, "Input/output error"),
+])
+def test_an_error_of_the_disk_names_the_file(tmp_path, code, message):
     def write(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(code, os.strerror(code))
 
-    with pytest.raises(OSError, match=r"No space left on device \(make room there, .*\): '.*/file\.txt'") as raised:
+    with pytest.raises(OSError, match=rf"{message}: '.*/file\.txt'") as raised:
         write_atomically(tmp_path / "file.txt", write)
-    assert raised.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
+    assert raised.value.errno == code and list(tmp_path.iterdir()) == []
 
 
 def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
