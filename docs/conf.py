@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nh3
-import plotly.offline
+import plotly
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -21,6 +21,7 @@ nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures 
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 html_theme = "sphinx_book_theme"
 html_title = "repro"
+html_static_path = [str(Path(plotly.__file__).parent / "package_data" / "plotly.min.js")]
 html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False,
                       "footer_content_items": []}
 html_context = {"default_mode": "auto"}  # light or dark, as the reader has it
@@ -31,15 +32,14 @@ POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-sr
 STYLE = """article code, article code .pre { overflow-wrap: anywhere; white-space: normal !important }
 .dt-container, .dt-container select, .dt-container input { background: transparent !important; color: inherit }
 .dt-container thead input { width: 7em }
+.dt-container td:nth-child(3) { white-space: normal !important; min-width: 14em }
+.bd-content:not(:has(.bd-sidebar-secondary)) .bd-article-container { max-width: none !important }
 .cell_output table :is(td, th) { padding: 0.2em 0.5em !important }
 div[data-figure] { overflow-x: auto } div[data-figure] > div { min-width: 40em }"""
 DRAW = """addEventListener("DOMContentLoaded", () => {
     for (const place of document.querySelectorAll("div[data-figure]")) {
-        const {data, layout, frames} = JSON.parse(place.dataset.figure), frame = {duration: 90, redraw: true}
-        const play = {label: "play", method: "animate", args: [null, {frame, transition: {duration: 0}}]}
-        if (frames?.length) layout.updatemenus = [{type: "buttons", x: 0, y: 1.3, xanchor: "left", buttons: [play]}]
-        Plotly.newPlot(place.appendChild(document.createElement("div")),
-                       {data, layout, frames, config: {responsive: true, displaylogo: false}})
+        const figure = JSON.parse(place.dataset.figure), config = {responsive: true, displaylogo: false}
+        Plotly.newPlot(place.appendChild(document.createElement("div")), {...figure, config})
     }
 })"""
 HEAD = (f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="generator" content="repro report">'
@@ -50,8 +50,8 @@ def add_policy(app, page, template, context, doctree):
     """Forbid every page to the browser to load from elsewhere, whatever stands in it."""
     context["metatags"] = HEAD + context.get("metatags", "")
     if "data-figure" in context.get("body", ""):
-        script = context["pathto"]("_static/plotly.min.js", resource=True)
-        context["metatags"] += f'<script defer src="{script}"></script><script>{DRAW}</script>'
+        app.add_js_file("plotly.min.js", loading_method="defer")
+        app.add_js_file(None, body=DRAW)
 
 
 def clean_outputs(app, doctree, page):
@@ -74,13 +74,6 @@ def keep_attribute(element, name, value):
     return None if value.strip().lower().startswith("data:") else value
 
 
-def add_plotly(app, error):
-    """Put the script that draws plotly's figures beside the pages."""
-    if error is None:
-        path = Path(app.outdir) / "_static" / "plotly.min.js"
-        path.write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
-
-
 def write_math(translator, node):
     """A formula as MathML, which browsers show without a script; one that cannot be read as it was typed."""
     try:
@@ -95,6 +88,5 @@ def setup(app):
     """What Sphinx calls first."""
     app.connect("html-page-context", add_policy)
     app.connect("doctree-resolved", clean_outputs)
-    app.connect("build-finished", add_plotly)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,63 +23,19 @@ import pandas as pd
 from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
-from repro import papers
 from repro.data import manifest
 from repro.data.disk import naming, scratch
 from repro.experiments import by_study, experiments, find_table, results
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
-GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs/*.md", "figures/*", "weights/*/*")
+GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
+LOOKS = ("explore", "weights")  # notebooks that look into a cell or two, which are trained if they are missing
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
 SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
          "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
 SLOW = 900  # seconds that one cell of a notebook may take
-CONTENTS = """
-
-```{toctree}
-:hidden:
-:caption: Results
-:glob:
-RESULTS
-docs/results_*
-```
-```{toctree}
-:hidden:
-:caption: Papers
-PAPERS
-```
-```{toctree}
-:hidden:
-:caption: Notebooks
-:glob:
-notebooks/*
-```
-```{toctree}
-:hidden:
-:caption: All cells
-cells
-```
-```{toctree}
-:hidden:
-:caption: Methods
-docs/words
-docs/data
-docs/commands
-docs/machines
-docs/costs
-```
-```{toctree}
-:hidden:
-:caption: More
-docs/add_your_own
-docs/promises
-docs/publish
-SECURITY
-```
-"""
-
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
     """Execute the notebooks, build the book, and put it in the place of the one that is there.
@@ -119,42 +76,39 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
 
 
 def gather(root: Path, source: Path) -> None:
-    """Copy what stands in the book as it is; README, with the contents behind it, is the first page."""
+    """Copy what stands in the book as it is; README, with `docs/contents.txt` behind it, is the first page."""
     source.mkdir(parents=True)
-    for path in (path for pattern in GATHERED for path in sorted(root.glob(pattern))):
-        target = source / path.relative_to(root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".md":
-            text = path.read_text(encoding="utf-8").replace("README.md)", "index.md)")
-            target.write_text(text, encoding="utf-8")
+    for name in GATHERED:
+        if (root / name).is_dir():
+            shutil.copytree(root / name, source / name)
         else:
-            target.write_bytes(path.read_bytes())  # an error of `shutil` names the source
-    readme = (root / "README.md").read_text(encoding="utf-8")
+            shutil.copy(root / name, source / name)
+    readme, contents = [(root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt")]
     readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
-    pages = [f"docs/{paper}" for paper in papers.offered("TITLE") if (root / "docs" / f"{paper}.md").exists()]
-    (source / "index.md").write_text(readme + CONTENTS.replace("PAPERS", "\n".join(pages)), encoding="utf-8")
+    (source / "index.md").write_text(readme + contents, encoding="utf-8")
 
 
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
     """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
 
     One of a table that fails, as where nothing is finished on the data at hand or weights are elsewhere, has a smoke
-    run instead, in a folder of runs that ends with it, and says so and why.
+    run instead, in a folder of runs that ends with the book, and says so and why.
     """
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
-    for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
-        executed, arguments = target / path.name, arguments_of(path)
-        error = _execute(path, executed, arguments)
-        if error and arguments:
-            with tempfile.TemporaryDirectory() as runs, _runs_in(runs):
-                smoke = _execute(path, executed, {"preset": "smoke"})
-            if not smoke:
-                _say_smoke(executed, error)
-            error = smoke and error
-        if error:
-            failed[path.stem] = error
-            executed.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as runs:
+        for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
+            executed, arguments = target / path.name, arguments_of(path)
+            error = _execute(path, executed, arguments)
+            if error and arguments:
+                with _runs_in(runs):
+                    smoke = _execute(path, executed, {"preset": "smoke"})
+                if not smoke:
+                    _say_smoke(executed, error)
+                error = smoke and error
+            if error:
+                failed[path.stem] = error
+                executed.unlink(missing_ok=True)
     return failed
 
 
@@ -196,13 +150,13 @@ def _say_smoke(executed: Path, error: str) -> None:
 
 
 def arguments_of(notebook: Path) -> dict[str, Any]:
-    """What a notebook is executed with: one that asks for a table trains nothing, one of others as it is.
+    """What a notebook is executed with: one that asks for a table trains nothing, `LOOKS` and those of no table as is.
 
     The table's own notebook shows the first of its experiments that has results and whose data are here, or what is
     finished of the table with its defaults.
     """
     asked = re.search(r'begin\(globals\(\), \\"(\w+)\\"\)', notebook.read_text(encoding="utf-8"))
-    if asked is None:
+    if asked is None or notebook.stem in LOOKS:
         return {}
     if asked[1] != notebook.stem:
         return {"train": "never"}
@@ -233,7 +187,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page = ["# All cells", "",
+    page = ["---", "html_theme.sidebar_secondary.remove: true", "---", "# All cells", "",
             "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, "
             "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
             "headings filter, the field above them searches. [Columns and words](docs/words.md)."]

@@ -116,7 +116,10 @@ def run(
     with devices.process_group(devices.resolve(device)):
         if plan:
             experiment = experiments.find(name)
-            print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
+            if experiment.pinned and not choices:
+                print(f"{experiment.pinned}; nothing is left to train.")
+            else:
+                print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
@@ -343,7 +346,7 @@ def report(
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Takes minutes. Tables are shown as far as they are finished; `explore` trains two small encoders without any.
+    Takes minutes. Tables are shown as far as they are finished; `explore` and `weights` train two small encoders.
     A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
     replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 

@@ -1,6 +1,7 @@
 """What one needs to know when something does not work: versions, devices, folders, data, runs, and what is wrong."""
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import torch
 from repro.data import manifest, present
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
-from repro.run.export import examined_cells, finished_cells, merged, row_of
+from repro.run.export import examined_cells, exported_files, finished_cells, merged, row_of
 from repro.run.fit import check_step, read_checkpoint
 from repro.run.store import Store, owner, parse_json, read_description, read_result, trained
 
@@ -113,8 +114,9 @@ def examined_results() -> Iterator[str]:
     """How many finished cells there are, and which are left out of everything as they cannot be read."""
     from repro.experiments import studies
 
-    cells, damaged = examined_cells(manifest.project_root() / "figures" / "cells.csv")
-    cells = merged(cells, finished_cells(Store()))
+    files = [examined_cells(path) for path in exported_files()]
+    damaged = [problem for _, problems in files for problem in problems]
+    cells = functools.reduce(merged, [*(cells for cells, _ in files), finished_cells(Store())])
     for cell in cells.to_dict("records"):
         try:
             studies()[cell["study"]].stored_recipe(cell)
@@ -136,7 +138,7 @@ def examined_runs(root: Path) -> Iterator[str]:
         saved = "" if (folder / "checkpoint.pt").exists() else ", nothing of it saved yet"
         yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
     if begun:
-        yield "an unfinished cell goes on when the command that began it is given again"
+        yield "an unfinished cell goes on when it is asked for again"
     committed = manifest.project_root() / "figures" / ".figures"
     places = [root / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
     for folder in filter(abandoned, [*places, committed]):

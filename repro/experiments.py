@@ -213,6 +213,15 @@ class Experiment:
         """Its table."""
         return papers.tables()[self.table]
 
+    @property
+    def pinned(self) -> str:
+        """Why none of its cells can be trained: of which earlier version they are; "" where they are of today's."""
+        today = self.declared.study.version
+        if self.version in (None, today):
+            return ""
+        return (f"{self.name} reads cells of version {self.version} of the training, today's is {today}; "
+                f"`repro run {self.table}` trains today's")
+
     def digest(self, recipe: Any) -> str:
         """Of the data that a recipe is trained on; "" where the entry does not say."""
         digests = self.data.get("digest", "")
@@ -355,9 +364,8 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     table = experiment.declared
     if train == "never" and choices.keys() <= {"seeds"}:
         return _rows(dataclasses.replace(experiment, **choices))
-    if not choices and experiment.version not in (None, table.study.version):
-        tqdm.write(f"{name} reads cells of version {experiment.version} of the training, today's is "
-                   f"{table.study.version}; `repro run {experiment.table}` trains today's", file=sys.stderr)
+    if not choices and experiment.pinned:
+        tqdm.write(experiment.pinned, file=sys.stderr)
         return results(name)
     arguments = experiment.arguments | choices
     if experiment.data and not choices:

@@ -11,12 +11,13 @@ from repro.data import manifest
 from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
 from repro.run import device as devices
-from repro.run.store import Cell, Store
+from repro.run.export import everything
+from repro.run.store import Store
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 
 
-def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> dict[str, Any]:
+def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     """The notebook's parameters, checked; prints the environment and what there is to do.
 
     papermill only warns about a name that the notebook does not have; here it may be any field of the table's recipe,
@@ -24,7 +25,7 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
 
     Args:
         namespace: the notebook's `globals()`; names are checked the first time in a kernel.
-        table: its name, or a function that lists cells and whose parameters are the notebook's.
+        table: its name.
 
     Returns:
         Keyword arguments for `repro.run_table` and `Table.cells`, without `train`, which only the former takes.
@@ -35,18 +36,17 @@ def begin(namespace: dict[str, Any], table: str | Callable[..., list[Cell]]) -> 
         FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
         OSError: if REPRO_RUNS cannot be written.
     """
-    if callable(table):
-        cells, names = table, [*inspect.signature(table).parameters]
-    else:
-        cells, names = find_table(table).cells, [*find_table(table).parameters, "train"]
-    settings, store = _checked(namespace, names), Store()
-    choose("train", settings.pop("train", "missing"), ("missing", "never"))
+    declared, store = find_table(table), Store()
+    settings = _checked(namespace, [*declared.parameters, "train"])
+    train = choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
-    planned = cells(**settings)
-    finished = sum(store.run(cell).result is not None for cell in planned)
+    planned = declared.cells(**settings)
+    if train == "never":
+        finished = everything()["key"].isin([cell.key for cell in planned]).sum()
+    else:
+        finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)
-    presets = ", ".join(dict.fromkeys(cell.preset for cell in planned))
-    print(f"{len(planned)} cells of preset {presets} on {planned[0].dataset}, {finished} finished")
+    print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
 
 

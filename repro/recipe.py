@@ -115,6 +115,7 @@ def setting(
     since: int = 0,
     keyed_as: Mapping[Any, Any] | None = None,
     used: Callable[[Any], bool] = lambda recipe: True,
+    evaluation: bool = False,
 ) -> Any:
     """A field of a recipe.
 
@@ -131,9 +132,12 @@ def setting(
             otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal keys.
+        evaluation: whether only what follows the first learner's training depends on the field. A cell that leaves its
+            preset in such fields alone is measured from the weights that the preset's cell is measured from.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
     metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used, "since": since}
+    metadata |= {"evaluation": evaluation}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -217,6 +221,11 @@ class Recipe:
         """
         recipe = cls(**{"dataset": dataset, cls.named_by: named})
         return recipe.replace(**{name: value for name, (value, _) in recipe.particular().items()} | changes)
+
+    @classmethod
+    def evaluation_fields(cls) -> list[str]:
+        """The fields that training does not depend on, see `setting`."""
+        return [field.name for field in dataclasses.fields(cls) if field.metadata.get("evaluation")]
 
     def unlike(self, other: "Recipe") -> dict[str, Any]:
         """The fields in which this recipe differs from another one of its class, with this one's values."""

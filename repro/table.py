@@ -151,7 +151,16 @@ class Study:
         return Cell(
             self.name, recipe, seed, preset, data.name if data else recipe.dataset, data.digest if data else digest,
             self.version if version is None else version, self.evaluation, dict(changes or {}),
+            self._trained(recipe, preset),
         )
+
+    def _trained(self, recipe: Any, preset: str) -> Recipe | None:
+        """The recipe with its preset's settings of the evaluation, if it has others and these can wait for its end."""
+        usual = self.presets[preset](recipe.dataset, getattr(recipe, recipe.named_by))
+        settings = {name: getattr(usual, name) for name in recipe.evaluation_fields()}
+        differs = any(getattr(recipe, name) != value for name, value in settings.items())
+        along = self.probe is not None and recipe.probe_every not in (0, usual.probe_every)
+        return recipe.replace(**settings) if differs and not along else None
 
     @property
     def code(self) -> Code:
@@ -539,7 +548,8 @@ class Table:
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))
             measures = [name for name in measures if name != self.measures[0]]
-        identity = rows[["recipe_number", *columns]].map(str).agg(", ".join, axis="columns")
+        called = rows[["recipe_number", *columns]].map(str).to_numpy()
+        identity = Series([", ".join(values) for values in called], rows.index)
         groups = rows.groupby(identity, sort=False)
         first = groups.nth(0)
         twins = first[first[columns].map(str).duplicated(keep=False)]
@@ -550,7 +560,8 @@ class Table:
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
         named = [SimpleNamespace(**row) for row in first.to_dict("records")]
-        table["published"] = [math.nan if manifest.bundled(row.dataset) else self.printed(row) for row in named]
+        bundled = manifest.bundled(first["dataset"].iloc[0])
+        table["published"] = [math.nan if bundled else self.printed(row) for row in named]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
                       for row in named]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)

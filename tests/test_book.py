@@ -93,7 +93,7 @@ def test_cells_begin_with_accuracy_and_departures_and_have_what_varies():
 
 def test_what_a_notebook_is_executed_with():
     folder = ROOT / "notebooks"
-    assert book.arguments_of(folder / "glm.ipynb") == {}
+    assert book.arguments_of(folder / "glm.ipynb") == book.arguments_of(folder / "explore.ipynb") == {}
     assert book.arguments_of(folder / "negative_instances.ipynb") == {"train": "never"}
 
 

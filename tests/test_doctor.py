@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 from one_cell import CELL
@@ -98,6 +99,21 @@ def test_sound_cells_are_counted(runs, finished):
     assert count == "cells: 2 finished, 1 unfinished" and problems == []
     assert unfinished.startswith(f"unfinished: {folder}: 0% trained")
     assert found(runs / "missing") == (["cells: 0 finished, 0 unfinished"], [])
+
+
+def test_cells_that_an_installed_package_brings_along_are_examined_too(tmp_path, monkeypatch):
+    shipped, here = tmp_path / "shipped", tmp_path / "figures"
+    committed = read_cells(manifest.shipped("figures") / "cells.csv")
+    for folder, rows in ((shipped, committed[:3]), (here, committed[2:5].assign(study="unheard of"))):
+        folder.mkdir()
+        rows.to_csv(folder / "cells.csv", index=False)
+    installed = {"checkout": None, "project_root": tmp_path, "runs_root": tmp_path / "runs"}
+    places = SimpleNamespace(**{name: lambda place=place: place for name, place in installed.items()})
+    places.shipped = lambda name: shipped
+    monkeypatch.setattr("repro.run.export.manifest", places)
+    count, *problems = examined_results()
+    assert count == "cells: 5 of figures/cells.csv and of the runs"
+    assert sorted(problem.split()[2] for problem in problems) == sorted(committed["key"][2:5])
 
 
 @pytest.mark.parametrize("content", [b"", b'{"linear": 50.0, "co', b"\xff\xfe\x80"])

@@ -89,7 +89,7 @@ IN_NONE = {
         "repro run taxonomy --dataset ucla --objectives CD,AE+CD --seeds 0,1,2",
         "repro run temperature_grid --dataset cifar10",
     ],
-    "minutes; what it measures along training is in tests/skeleton/test_along.py": [
+    "minutes; what it measures along training is in tests/run/test_contract.py": [
         "repro run taxonomy --objectives CE,AD,CE+AD --ad-weight 1,25 --epochs 8 --probe-every 2",
     ],
     "a minute; the notebook of this table is executed with other temperatures in tests/notebooks/test_execution.py": [

@@ -64,8 +64,8 @@ def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
         return pictures
     chance = torch.rand(len(pictures), 2, 3, dtype=torch.float32, generator=generator, device=generator.device)
     turned, shifted = (2 * chance - 1).to(pictures.device, non_blocking=True).split((2, 1), dim=2)
-    turned = torch.eye(2, dtype=pictures.dtype, device=pictures.device) + TURN * turned
-    maps = torch.cat([turned, SHIFT * shifted], dim=2)
+    identity = torch.eye(2, dtype=pictures.dtype, device=pictures.device)
+    maps = torch.cat([identity + TURN * turned, SHIFT * shifted], dim=2)
     places = affine_grid(maps, [len(pictures), 1, *pictures.shape[1:]], align_corners=False)
     return grid_sample(pictures.unsqueeze(1), places, align_corners=False).squeeze(1)
 

@@ -197,12 +197,13 @@ class AudioVisualRecipe(Recipe):
                            f"{PAPER}, Tables 1 and 2: fine-tuned on these one by one; + joins several", used=on_clips)
     split: int = setting(1, f"{PAPER}: of the targets, official split or fold; 0, their mean as in Tables 4 to 6",
                          least=0, most=5, used=finetunes)
-    finetune_epochs: int = setting(50, "assumed", least=0, used=finetunes)
-    finetune_batch: int = setting(32, "assumed", least=1, used=finetunes)
-    finetune_window: int = setting(32, PAPER, least=1, used=finetunes)
+    finetune_epochs: int = setting(50, "assumed", least=0, used=finetunes, evaluation=True)
+    finetune_batch: int = setting(32, "assumed", least=1, used=finetunes, evaluation=True)
+    finetune_window: int = setting(32, PAPER, least=1, used=finetunes, evaluation=True)
     finetune_windows: int = setting(10, "assumed: clips whose probabilities are averaged in a test recording", least=1,
-                                    used=finetunes)
-    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0, used=finetunes)
+                                    used=finetunes, evaluation=True)
+    finetune_learning_rate: float = setting(1e-4, "assumed, Adam with a cosine to 0", least=0, used=finetunes,
+                                            evaluation=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

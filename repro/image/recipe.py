@@ -171,20 +171,22 @@ class ImageRecipe(Recipe):
         0, "assumed: epochs between probes along training; 0, none: papers and codes have none",
         least=0, before=0, used=trains,
     )
-    probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS)
+    probe_view: str = setting("shifted", SCE, allowed=PROBE_VIEWS, evaluation=True)
     probe_padding: int = setting(
         4,
         f"{SCE}, section D, for small sets",
         least=0,
         before=4,
         used=lambda recipe: recipe.probe_view == "shifted",
+        evaluation=True,
     )
-    probe_epochs: int = setting(100, SCE_CODE, least=1)
-    probe_batch: int = setting(256, SCE_CODE, least=1)
-    probe_learning_rate: float = setting(30.0, SCE_CODE, least=0)
-    probe_momentum: float = setting(0.9, SCE_CODE, least=0, most=1)
+    probe_epochs: int = setting(100, SCE_CODE, least=1, evaluation=True)
+    probe_batch: int = setting(256, SCE_CODE, least=1, evaluation=True)
+    probe_learning_rate: float = setting(30.0, SCE_CODE, least=0, evaluation=True)
+    probe_momentum: float = setting(0.9, SCE_CODE, least=0, most=1, evaluation=True)
     select: str = setting(
-        "last", "assumed: epoch of the probe; best_on_test in the released codes", allowed=("last", "best_on_test")
+        "last", "assumed: epoch of the probe; best_on_test in the released codes", allowed=("last", "best_on_test"),
+        evaluation=True,
     )
 
     def __post_init__(self) -> None:

@@ -2,10 +2,9 @@
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
-frames and of several experiments; `claims` with `RULES`, what judges sentences of its `claims.csv` and
-`discrepancies.csv` that no shared rule does, and `PREPARED`, what makes of printed tables and others the rows compared;
-`verdicts.csv` says what came of each printed table and figure. The command line and notebooks hand these to
-`repro.report`, which knows no paper.
+frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
+`discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
+table and figure. The command line and notebooks hand these to `repro.report`, which knows no paper.
 
 Papers of another distribution are found by an entry point of the group `repro.papers`, which names a package of its
 own; each of its subpackages is then one here, as `repro.papers.NAME`.
@@ -28,7 +27,6 @@ from repro.recipe import choose
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from repro.report.claims import Rule
     from repro.report.plots import Picture
     from repro.table import Table
 
@@ -108,15 +106,15 @@ def tables() -> "dict[str, Table]":
             raise ValueError(f"the paper {paper} names a table {missing[0]!r}, which its module tables lacks "
                              f"({', '.join(of_paper)}); declare it there, or take its line out")
         declared[paper] = {table: of_paper[table] for table in offered("TABLES")[paper]}
-    joined, first = _joined("table", declared), {}
-    for table in joined.values():
+    every, first = joined("table", declared), {}
+    for table in every.values():
         other = first.setdefault(table.study.name, table)
         if table.study != other.study:
             raise ValueError(
                 f"{other.name} and {table.name} are tables of two studies called {table.study.name!r}, which would "
                 "take each other's results for their own; give one of them another name"
             )
-    return joined
+    return every
 
 
 def named() -> set[str]:
@@ -126,7 +124,7 @@ def named() -> set[str]:
 
 def pictures() -> "dict[str, Picture]":
     """What is drawn of frames and of several experiments, by name; raises ValueError if two have one."""
-    return _joined("picture", offered("PICTURES", "figures"))
+    return joined("picture", offered("PICTURES", "figures"))
 
 
 def listed(name: str) -> "DataFrame":
@@ -159,13 +157,6 @@ def verdicts() -> "DataFrame":
     return pd.concat(found, ignore_index=True)
 
 
-def rules() -> "dict[str, Rule]":
-    """What judges claims, by name: the rules that papers share, and their own; raises ValueError if two have one."""
-    from repro.report.claims import RULES
-
-    return _joined("rule", {"repro.report": RULES, **offered("RULES", "claims")})
-
-
 def judged(
     paper: str = "all", *, verdict: str = "all", level: str = "all"
 ) -> "tuple[DataFrame, DataFrame, DataFrame]":
@@ -190,17 +181,17 @@ def judged(
     choose("level", level, ("all", *LEVELS))
     sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
                                  for table in map(listed, ("claims", "discrepancies")))
-    read, by_name = reader(), rules()
-    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read, by_name)
+    read = reader()
+    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read)
     for column, value in (("verdict", verdict), ("level", level)):
         claims = claims[(claims[column] == value) | (value == "all")]
     numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    measured = judge(contradictions, read, by_name)[0]["evidence"].replace("", "not measured")
+    measured = judge(contradictions, read)[0]["evidence"].replace("", "not measured")
     discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
     return claims.reset_index(drop=True), numbers, discrepancies
 
 
-def _joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What all papers declare of a kind, by name; raises ValueError if two papers use one name, naming both."""
     owners: dict[str, str] = {}
     for paper, declared in of_papers.items():

@@ -1,4 +1,4 @@
-"""What claims are held against: results of experiments, printed tables, and tables beside the figures."""
+"""What claims are held against: results of experiments, printed tables, tables beside the figures, and derived ones."""
 
 import functools
 
@@ -7,54 +7,56 @@ from pandas import DataFrame
 
 from repro import experiments
 from repro.data import manifest
-from repro.papers import offered
-from repro.report.claims import CLOSED, LEVELS, PAIRED, POOLED, PRINTED, Read, Results, independent, level_of
+from repro.papers import joined, offered
+from repro.report.claims import CLOSED, LEVELS, PRINTED, Read, Results, level_of
 from repro.report.printed import printed
+from repro.report.text import telling_apart
 from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
-DRAWN = ("multiomniglot",)  # data sets on which a seed is a block: its runs share first weights, order and drawings
+DRAWN = ("multiomniglot",)  # data sets of which a seed draws the samples too, alike for recipes of equal data
 NOTHING = Results(DataFrame(), [], "")
 
 
 def reader() -> Read:
     """What reads the results that some names between spaces stand for, of the cells that are finished now.
 
-    Names are as `repro.report.claims.Claim.experiment` has them. What a paper's `PREPARED` has for a name makes of its
-    rows those that are compared. Rows of several experiments are told apart by a column `experiment`, and carry as far
-    as the weakest of them; they are none where one of them has none. The reader raises ValueError if there is no
-    experiment or printed table of a name.
+    Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
+    `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
+    ValueError if there is no experiment or printed table of a name.
     """
     cells = everything()
-    prepared = {name: made for of_paper in offered("PREPARED", "claims").values() for name, made in of_paper.items()}
+    derived = joined("derived table", offered("DERIVED", "claims"))
 
     @functools.cache
     def one(name: str) -> Results:
         if name.startswith(PRINTED_TABLE):
-            results = Results(printed(name.removeprefix(PRINTED_TABLE)), [], PRINTED)
-        elif name.startswith(LOG):
-            results = _log(name.removeprefix(LOG))
-        else:
-            results = _by_seed(name, cells)
-        return prepared[name](results) if name in prepared and len(results.rows) else results
+            return Results(printed(name.removeprefix(PRINTED_TABLE)), [], PRINTED)
+        if name.startswith(LOG):
+            return _log(name.removeprefix(LOG))
+        if name not in derived:
+            return _by_seed(name, cells)
+        source, make = derived[name]
+        if not source:
+            return Results(make(), [], CLOSED)
+        results = one(source)
+        return results if results.rows.empty else Results(make(results.rows), [], results.level)
 
     @functools.cache
     def read(names: str) -> Results:
         parts = {name: one(name) for name in names.split()}
-        if not parts:
-            return Results(DataFrame(), [], CLOSED)
-        return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
+        return next(iter(parts.values())) if len(parts) == 1 else _told_apart(parts)
 
     return read
 
 
-def _joined(parts: dict[str, Results]) -> Results:
+def _told_apart(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
-    return Results(rows, independent(rows, columns), max((part.level for part in parts.values()), key=LEVELS.index))
+    return Results(rows, telling_apart(rows, columns), max((part.level for part in parts.values()), key=LEVELS.index))
 
 
 def _by_seed(name: str, cells: DataFrame) -> Results:
@@ -72,13 +74,14 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
     departs = "departures" in rows and bool(rows["departures"].map(bool).all())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
-    return Results(rows, independent(rows, columns), level, PAIRED if dataset in DRAWN else POOLED)
+    return Results(rows, telling_apart(rows, columns), level, dataset in DRAWN)
 
 
 def _log(name: str) -> Results:
-    """A table of figures/; no rows if it is not there."""
+    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers."""
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING
     rows = pd.read_csv(path, keep_default_na=False)
-    return Results(rows, [], level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]))
+    level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
+    return Results(rows, [], level)

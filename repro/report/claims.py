@@ -4,17 +4,17 @@ A row of a paper's `claims.csv` is a sentence and how it is held against numbers
 
     id, place, says   where the sentence stands, and the sentence in our words
     experiment        whose results count, several between spaces; "printed/NAME" for a printed table, "log/NAME" for a
-                      table of figures/; empty where a closed form decides
+                      table of figures/, or a table that the paper's module `claims` derives from one of these
     measure           column of these results, several between commas; "ours" is the main one of an experiment
     first, second     which rows are compared: "method=xmoco; characters=1|3|5". A field that `second` does not name is
-                      as in the first row; "*" is every other value. A `second` that is a number is compared with
-                      itself, and "measure=NAME" compares two columns of a row
-    rule, margin      one of `RULES` or of the paper's own rules, and the number it takes
+                      as in the first row; "*" is every other value. A `second` that is a number is compared with itself
+    rule, margin      one of `RULES`, and the number it takes; or "not run", or "cannot be checked"
 
 A row of `discrepancies.csv`, where a paper disagrees with itself or its code, has the same columns for what we measured
 about it, and no verdict.
 """
 
+import functools
 import itertools
 import math
 import textwrap
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy import stats
 
 from repro.data import manifest
 from repro.recipe import choose
@@ -39,29 +38,28 @@ CLOSED, PRINTED = "closed form", "printed numbers"
 PAPER, SHORTENED, BUNDLED = "paper recipe, real data", "shortened, real data", "bundled data"
 LEVELS = (CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED)  # of evidence, those that carry furthest first
 
-POOLED, PAIRED, OWN = "pooled over rows", "paired by seeds", "each row's own"  # errors of differences
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY, OR = "*", "|"
 UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is a network that is not trained
 COMPARED = ["experiment", "measure", "first", "second", "rule", "margin"]  # columns of both lists
-SAME = 0.05  # points, within which numbers of one digit are equal
-SHOWN, LISTED = 3, 8  # comparisons, and numbers without error, that a line of evidence lists
+LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
 
 
 class Results(NamedTuple):
     """What a claim is held against.
 
     Attributes:
-        rows: one for each recipe and seed, or of a printed table.
-        apart: columns that tell recipes apart, see `independent`; of most printed tables none: a claim names them.
+        rows: one for each recipe and seed. Numbers that have no column `seed`, as printed ones, have the error and the
+            degrees of freedom of the columns `<measure>_error` and `<measure>_df`, or none.
+        apart: columns that tell recipes apart, besides those that a claim names.
         level: how far the rows carry, one of `LEVELS`.
-        errors: of differences, `POOLED`; `PAIRED` where seeds share their data; or `OWN`, each row's, as in Welch's.
+        paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
     """
 
     rows: DataFrame
     apart: list[str]
     level: str
-    errors: str = POOLED
+    paired: bool = False
 
 
 class Claim(NamedTuple):
@@ -74,12 +72,42 @@ class Claim(NamedTuple):
     rule: str
     margin: float
 
+    @property
+    def measures(self) -> list[str]:
+        """The columns that it is about."""
+        return [name.strip() for name in self.measure.split(",")]
+
+
+class Derived(NamedTuple):
+    """A table that a paper makes for its claims, one of `DERIVED` of its module `claims` by name.
+
+    Attributes:
+        source: whose rows it is made of; "" for a closed form.
+        make: takes these rows, or nothing, and returns those that are compared, for `Results`.
+    """
+
+    source: str
+    make: Callable[..., DataFrame]
+
+
+class Pair(NamedTuple):
+    """Two recipes that are compared, by their numbers in the rows, and what the comparison is called."""
+
+    first: int
+    second: int
+    name: str
+
 
 Fields = Mapping[str, Any]  # of a recipe, or a row of a printed table
 Numbers = Mapping[str, Estimate]  # by what is compared; value and error NaN where a side is missing
-Judged = tuple[str | bool, Numbers]  # a verdict, or whether the sentence follows, and what it rests on
-Rule = Callable[[Claim, Results], Judged]
+Rule = Callable[[Claim, Results], tuple[str, Numbers]]  # the verdict, and what it rests on
 Read = Callable[[str], Results]  # of an experiment; no rows where nothing of it is finished
+MISSING = Estimate(math.nan, math.nan, math.nan, ())
+
+
+def exact(value: float) -> Estimate:
+    """A number without error: printed, or of a closed form."""
+    return Estimate(float(value), 0.0, math.inf, ())
 
 
 def level_of(dataset: str, preset: str, changed: bool = False) -> str:
@@ -96,14 +124,6 @@ def level_of(dataset: str, preset: str, changed: bool = False) -> str:
     if manifest.bundled(dataset):
         return BUNDLED
     return PAPER if preset == "paper" and dataset == manifest.plain(dataset) and not changed else SHORTENED
-
-
-def exact(value: float) -> Estimate:
-    """A number without error: printed, or of a closed form."""
-    return Estimate(float(value), math.nan, math.nan, ())
-
-
-MISSING = exact(math.nan)
 
 
 # Which rows a claim compares
@@ -124,46 +144,48 @@ def parsed(text: str) -> dict[str, list[str]]:
     return terms
 
 
-def measures_of(claim: Claim) -> list[str]:
-    """The columns that a claim is about."""
-    return [name.strip() for name in claim.measure.split(",")]
+def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[str]]:
+    """The recipes that a claim compares.
 
-
-def independent(rows: DataFrame, columns: list[str]) -> list[str]:
-    """The columns that tell more rows apart than those before them do: not the ones that follow from these."""
-    kept: list[str] = []
-    count = 1
-    for column in columns:
-        groups = len(rows[[*kept, column]].drop_duplicates())
-        if groups > count:
-            kept.append(column)
-            count = groups
-    return kept
-
-
-def pairs(claim: Claim, results: Results) -> list[tuple[Fields, Fields]]:
-    """The recipes that a claim compares, each by the columns that tell recipes apart.
+    Returns:
+        The rows, with the number of their recipe as `recipe`; the comparisons; and what the claim names that is in none
+        of them.
 
     Raises:
-        ValueError: if the results lack a field that the claim names.
+        ValueError: if the results lack a field that the claim names, or rows without a seed are not told apart.
     """
     first, second = parsed(claim.first), parsed(claim.second)
-    second.pop("measure", None)
-    named = list(dict.fromkeys([*first, *second]))
-    if lacking := [field for field in named if field not in results.rows]:
+    said = {field for field, values in [*first.items(), *second.items()] if len(values) == 1 and values != [ANY]}
+    columns = list(dict.fromkeys([*results.apart, *first, *second]))
+    if lacking := [column for column in columns if column not in results.rows]:
         raise ValueError(f"{claim.experiment} has no {', '.join(lacking)}; its columns are "
                          f"{', '.join(results.rows.columns)}")
-    columns = list(dict.fromkeys([*results.apart, *named]))
-    known, found = results.rows[columns].drop_duplicates().to_dict("records"), []
-    for one in known:
-        if not _fits(one, first):
-            continue
-        for other in known:
-            shared = all(_same(one[column], other[column]) for column in columns if column not in second)
-            another = not second or any(one[column] != other[column] for column in second)
-            if shared and another and _fits(other, second):
-                found.append((one, other))
-    return found
+    rows = results.rows.assign(recipe=results.rows.groupby(columns, sort=False, dropna=False).ngroup())
+    recipes = rows.drop_duplicates("recipe").set_index("recipe")[columns].to_dict("index")
+    firsts, seconds = ([number for number, row in recipes.items() if _fits(row, terms)] for terms in (first, second))
+    found: list[Pair] = []
+    for one, other in itertools.product(firsts, seconds):
+        row, against = recipes[one], recipes[other]
+        shared = all(_same(row[column], against[column]) for column in columns if column not in second)
+        if shared and (not second or any(row[column] != against[column] for column in second)):
+            found.append(Pair(one, other, _name(row, against, said)))
+    used = rows[rows["recipe"].isin({number for pair in found for number in pair[:2]})]
+    if "seed" not in rows and used["recipe"].duplicated().any():
+        raise ValueError(f"several rows of {claim.experiment} have one {', '.join(columns)}; name what tells them "
+                         "apart")
+    missing = [*_lacking(first, [recipes[pair.first] for pair in found]),
+               *_lacking(second, [recipes[pair.second] for pair in found])]
+    return rows, found, missing
+
+
+def _lacking(terms: Mapping[str, list[str]], rows: list[Fields]) -> list[str]:
+    """The values of one side of a claim that none of the rows compared has."""
+    lacking = []
+    for field, values in terms.items():
+        for value in values:
+            if value != ANY and not any(_fits(row, {field: [value]}) for row in rows):
+                lacking.append(f"{field}={value}")
+    return lacking
 
 
 def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
@@ -186,29 +208,12 @@ def _same(value: object, other: object) -> bool:
     return bool(value == other or pd.isna(value) or pd.isna(other))
 
 
-def _lacking(claim: Claim, found: list[tuple[Fields, Fields]]) -> list[str]:
-    """Values named in a claim of which no row is compared."""
-    missing = []
-    for side, text in enumerate((claim.first, claim.second)):
-        for field, values in parsed(text).items():
-            for value in values:
-                named = value != ANY and field != "measure"
-                if named and not any(_fits(pair[side], {field: [value]}) for pair in found):
-                    missing.append(f"{field}={value}")
-    return list(dict.fromkeys(missing))
-
-
-def _names(found: list[tuple[Fields, Fields]]) -> list[str]:
-    """What each comparison is called: what differs between its sides, then what differs between comparisons."""
-    columns = [*found[0][0]] if found else []
-    varied = [column for column in columns if len({str(one[column]) for one, _ in found}) > 1]
-    names = []
-    for one, other in found:
-        unlike = [column for column in columns if not _same(one[column], other[column])]
-        shared = [column for column in varied if column not in unlike]
-        over = f"{_label(one, unlike)} over {_label(other, unlike)}" if unlike else ""
-        names.append(", ".join(filter(None, [over, _label(one, shared)])))
-    return names
+def _name(row: Fields, against: Fields, said: set[str]) -> str:
+    """What a comparison is called: what differs between its sides, then what they share that the claim does not say."""
+    unlike = [column for column in row if not _same(row[column], against[column])]
+    over = [f"{_label(row, unlike)} over {_label(against, unlike)}"] if unlike else []
+    shared = _label(row, [column for column in row if column not in (*unlike, *said)])
+    return ", ".join([*over, *([shared] if shared else [])])
 
 
 def _label(row: Fields, columns: list[str]) -> str:
@@ -217,141 +222,108 @@ def _label(row: Fields, columns: list[str]) -> str:
                      for column in columns if pd.notna(row[column]))
 
 
-def runs_of(results: Results, measure: str) -> tuple[DataFrame, Series]:
+def runs_of(rows: DataFrame, measure: str) -> tuple[DataFrame, Series]:
     """A measure by recipe and seed, as `statistics` takes it, and the kind of each recipe, with which it is pooled.
 
-    Recipes are called as `key_of` has it. They are pooled within one target, and untrained networks among themselves.
+    Recipes are pooled within one target, and untrained networks among themselves.
     """
-    rows = results.rows.assign(recipe=[key_of(row, results) for row in results.rows.to_dict("records")])
-    runs = rows.groupby(["recipe", "seed"], sort=False)[measure].mean().unstack("seed").dropna(how="all")
+    runs = rows.groupby(["recipe", "seed"])[measure].mean().unstack("seed").dropna(how="all")
     first = rows.drop_duplicates("recipe").set_index("recipe").loc[runs.index]
-    if results.errors == OWN:
-        return runs, Series(runs.index, runs.index)
     untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
     target = first["target"] if "target" in first else Series("", first.index)
     return runs, target + untrained.map({True: " untrained", False: " trained"})
 
 
-def key_of(row: Fields, results: Results) -> str:
-    """What `runs_of` calls the recipe of a row: the values that tell it apart."""
-    return ", ".join(str(row[column]) for column in results.apart) or "all"
+def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
+    """The first rows minus the second ones, or minus the number that `second` is, for every measure.
+
+    A value that the claim names and the results lack is a comparison with a missing side.
+
+    Raises:
+        ValueError: as `pairs`.
+    """
+    try:
+        number = float(claim.second)
+    except ValueError:
+        number = math.nan
+    against = "" if math.isnan(number) else f" minus {claim.second}"
+    rows, found, missing = pairs(claim._replace(second="") if against else claim, results)
+    numbers = dict.fromkeys(missing, MISSING)
+    for measure in claim.measures:
+        differences = _of_runs if "seed" in rows else _of_numbers
+        for (_, _, name), difference in zip(found, differences(rows, measure, found, number, results), strict=True):
+            named = name if len(claim.measures) == 1 else f"{name}, {measure}".removeprefix(", ")
+            numbers[(named or measure) + against] = difference
+    return numbers
+
+
+def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
+    """The differences of pairs, or from a number unless that is NaN, with errors as in `statistics`."""
+    (runs, kinds), differences = runs_of(rows, measure), []
+    judged = statistics.deviations(runs, kinds)
+    for one, other, _ in found:
+        if not {one, other} <= {*runs.index}:
+            differences.append(MISSING)
+        elif not math.isnan(number):
+            differences.append(statistics.from_number(runs, one, number, judged))
+        elif results.paired:
+            differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
+        else:
+            differences.append(statistics.contrast(runs, one, other, judged))
+    return differences
+
+
+def _of_numbers(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
+    """The same of numbers that have no seed, with the errors that stand beside them, if any."""
+    table = DataFrame({"value": rows[measure], "error": rows.get(f"{measure}_error", 0.0),
+                       "df": rows.get(f"{measure}_df", math.inf)}).set_index(rows["recipe"])
+    known = {recipe: Estimate(*row, ()) for recipe, row in zip(table.index, table.to_numpy(float), strict=True)}
+    return [known[one].minus(known[other] if math.isnan(number) else exact(number)) for one, other, _ in found]
 
 
 # Rules that papers share
 
 
-def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
-    """The first rows minus the second ones, or minus the number that `second` is, for every measure.
+def conjunction(numbers: Numbers, shown: Callable[[Estimate], float], refuted: Callable[[Estimate], float]) -> str:
+    """The verdict on a sentence that says something of each number.
 
-    Errors are those of `statistics.contrast` or `paired_contrast`, as the results say; printed numbers have none. A
-    value that the claim names and the results lack is a comparison with a missing side.
+    Args:
+        shown, refuted: the probability of such a number if what is said of it were wrong, and if it were right.
 
-    Raises:
-        ValueError: as `pairs`; or if rows of a printed table are missing or not told apart.
+    Returns:
+        Holds if each is shown at the accepted error: then their conjunction is too. Fails if one is refuted, corrected
+        for their number by Holm. What is missing, or of unknown error, is neither.
     """
-    try:
-        number = float(claim.second)
-        claim = claim._replace(second="")
-    except ValueError:
-        number = math.nan
-    found, measures = pairs(claim, results), measures_of(claim)
-    if results.level == PRINTED and not found:
-        raise ValueError(f"{claim.experiment} has no rows {claim.first!r} and {claim.second!r}")
-    numbers = dict.fromkeys(_lacking(claim, found), MISSING)
-    for measure in measures:
-        if results.level == PRINTED:
-            differences = _printed_differences(claim, results, measure, found)
-        else:
-            differences = _differences(results, measure, found, number)
-        for name, difference in zip(_names(found), differences, strict=True):
-            if results.level != PRINTED or not math.isnan(difference.value):  # what is not printed is left out
-                numbers[", ".join(filter(None, [name, measure if len(measures) > 1 else ""])) or measure] = difference
-    return numbers
-
-
-def _differences(
-    results: Results, measure: str, found: list[tuple[Fields, Fields]], number: float
-) -> list[Estimate]:
-    """Our first rows minus the second ones, or minus a number unless that is NaN."""
-    (runs, kinds), differences = runs_of(results, measure), []
-    for pair in found:
-        one, other = (key_of(row, results) for row in pair)
-        if not {one, other} <= {*runs.index}:
-            differences.append(MISSING)
-        elif not math.isnan(number):
-            differences.append(statistics.from_number(runs, one, number, kinds))
-        elif results.errors == PAIRED:
-            differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
-        else:
-            differences.append(statistics.contrast(runs, one, other, kinds))
-    return differences
-
-
-def _printed_differences(
-    claim: Claim, results: Results, measure: str, found: list[tuple[Fields, Fields]]
-) -> list[Estimate]:
-    """Printed first rows minus the second ones; NaN where one is not printed."""
-    columns = measure, parsed(claim.second).get("measure", [measure])[0]
-    rows, differences = results.rows.to_dict("records"), []
-    for pair in found:
-        values = []
-        for side, column in zip(pair, columns, strict=True):
-            known = [row[column] for row in rows if all(str(row[field]) == str(value) for field, value in side.items())]
-            if len(known) != 1:
-                raise ValueError(f"{len(known)} printed rows have {side}; name what tells them apart")
-            values += known
-        differences.append(exact(values[0] - values[1]))
-    return differences
-
-
-def above(numbers: Numbers, margin: float = 0.0, *, alternative: str = "greater") -> str | bool:
-    """Whether all differences exceed the margin, or with "less" fall short of it.
-
-    Holds if each does at the accepted error: then their conjunction does too. Fails if the contrary of one is shown,
-    corrected for their number by Holm. What is missing, or of unknown error, leaves it undecided unless another one
-    fails. Numbers without any error are compared as they are.
-    """
-    sign = 1 if alternative == "greater" else -1
-    if all(math.isnan(number.df) for number in numbers.values() if not math.isnan(number.value)):
-        return all(sign * (number.value - margin) > 0 for number in numbers.values())
-    opposite = "less" if alternative == "greater" else "greater"
-    if (holm([number.p(opposite, margin) for number in numbers.values()]) < ERROR).any():
+    if (holm([refuted(number) for number in numbers.values()]) < ERROR).any():
         return FAILS
-    shown = all(number.p(alternative, margin) < ERROR for number in numbers.values())
-    return HOLDS if shown else UNDECIDED
+    return HOLDS if all(shown(number) < ERROR for number in numbers.values()) else UNDECIDED
 
 
-def below(numbers: Numbers, margin: float = 0.0) -> str | bool:
-    """Whether all differences fall short of the margin; as `above`."""
-    return above(numbers, margin, alternative="less")
+def above(numbers: Numbers, margin: float = 0.0) -> str:
+    """Whether all differences exceed the margin."""
+    return conjunction(numbers, lambda number: number.p("greater", margin), lambda number: number.p("less", margin))
 
 
-def within(numbers: Numbers, margin: float) -> str | bool:
-    """Whether all differences lie within the margin on either side, by two one-sided tests each; as `above`."""
-    sides = [above(numbers, -margin), below(numbers, margin)]
-    if isinstance(sides[0], bool):
-        return all(sides)
-    return FAILS if FAILS in sides else HOLDS if sides == [HOLDS, HOLDS] else UNDECIDED
+def below(numbers: Numbers, margin: float = 0.0) -> str:
+    """Whether all differences fall short of the margin."""
+    return conjunction(numbers, lambda number: number.p("less", margin), lambda number: number.p("greater", margin))
+
+
+def within(numbers: Numbers, margin: float) -> str:
+    """Whether all differences lie within the margin on either side, by two one-sided tests each."""
+    return conjunction(numbers, lambda number: max(number.p("greater", -margin), number.p("less", margin)),
+                       lambda number: min(number.p("less", -margin), number.p("greater", margin)))
 
 
 def different(numbers: Numbers, margin: float = 0.0) -> str:
     """Whether all differences are other than the margin, by a two-sided test each; being equal is never shown."""
-    return HOLDS if all(number.p(bound=margin) < ERROR for number in numbers.values()) else UNDECIDED
+    return conjunction(numbers, lambda number: number.p(bound=margin), lambda number: 1.0)
 
 
-def equals(numbers: Numbers, margin: float) -> bool:
-    """Whether all printed differences are the margin, to its one digit."""
-    return all(abs(number.value - margin) < SAME for number in numbers.values())
-
-
-def comparison(judge: Callable[[Numbers, float], str | bool]) -> Rule:
+def comparison(verdict: Callable[[Numbers, float], str], claim: Claim, results: Results) -> tuple[str, Numbers]:
     """A rule that compares the rows a claim names and judges the differences by its margin."""
-
-    def rule(claim: Claim, results: Results) -> Judged:
-        numbers = compared(claim, results)
-        return judge(numbers, claim.margin) if numbers else NOT_RUN, numbers  # of no printed number nothing is said
-
-    return rule
+    numbers = compared(claim, results)
+    return verdict(numbers, claim.margin), numbers
 
 
 def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
@@ -362,7 +334,7 @@ def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
     return field, steps, "".join(f"{name}={OR.join(values)}; " for name, values in fields.items())
 
 
-def rises(claim: Claim, results: Results) -> Judged:
+def rises(claim: Claim, results: Results) -> tuple[str, Numbers]:
     """Whether each value of the field that `first` sweeps gives more than the one before it."""
     (field, steps, others), numbers = swept(claim), {}
     for low, high in steps:
@@ -370,109 +342,81 @@ def rises(claim: Claim, results: Results) -> Judged:
     return above(numbers, claim.margin), numbers
 
 
-def gap_shrinks(claim: Claim, results: Results) -> Judged:
+def gap_shrinks(claim: Claim, results: Results) -> tuple[str, Numbers]:
     """Whether `first` minus `second` shrinks from each value of the field that `first` sweeps to the next.
 
     What is above zero is `margin` times the gap at one value minus that at the next. The four means are of different
     rows, so that squared errors add.
     """
     (field, steps, others), numbers = swept(claim), {}
-    for values in steps:
-        before, after = (compared(claim._replace(first=f"{others}{field}={value}"), results) for value in values)
+    for low, high in steps:
+        before, after = (compared(claim._replace(first=f"{others}{field}={value}"), results) for value in (low, high))
         for name, gap in before.items():
             following = after.get(name, MISSING)
-            numbers[f"{name}, {field} {' to '.join(values)}"] = Estimate(
-                claim.margin * gap.value - following.value, math.hypot(claim.margin * gap.error, following.error),
-                min(gap.df, following.df), gap.runs)
+            scaled = gap._replace(value=claim.margin * gap.value, error=claim.margin * gap.error)
+            numbers[f"{name}, {field} {low} to {high}"] = scaled.minus(following)
     return above(numbers), numbers
 
 
-def agrees(claim: Claim, results: Results) -> Judged:
+def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
     """Whether printed numbers are ones that a further run of ours could give.
 
     Fails if one is refuted (`statistics.entries`, corrected by Holm). Holds if none is, all have runs, no prediction
     interval reaches further than the margin, and the column agrees better than a shuffled one does at the accepted
     error. Only the paper's recipe on real data has a say.
 
-    Beside the entries stands what says little, see `statistics.agreement`: rows that scatter are left out, then, for
-    distance and correlation, those that are refuted.
+    Beside the entries stands what says little, see `statistics.agreement`, of rows that neither scatter nor are
+    refuted.
     """
     if results.level != PAPER:
         return NOT_RUN, {}
-    found = pairs(claim, results)
-    called = {key_of(row, results): name for name, (row, _) in zip(_names(found), found, strict=True)}
-    runs, kinds = runs_of(results, claim.measure)
-    known, counts = [key for key in called if key in runs.index], runs.count(axis=1)
-    published = Series({key_of(row, results): row["published"] for row in results.rows.to_dict("records")})
-    table = statistics.entries(runs.loc[known], published, kinds[known])
-    entries = {called[key]: Estimate(row.difference, row.error, row.df, (int(counts[key]), 1))
-               for key, row in zip(table.index, table.itertuples(), strict=True)}
-    entries |= dict.fromkeys(_lacking(claim, found), MISSING)
+    rows, found, missing = pairs(claim, results)
+    runs, kinds = runs_of(rows, claim.measure)
+    names = {pair.first: pair.name for pair in found}
+    own = runs[runs.index.isin([*names])]
+    table = statistics.entries(own, rows.groupby("recipe")["published"].first(), kinds[own.index])
+    numbers = {names[row.Index]: Estimate(row.difference, row.error, row.df, (int(own.loc[row.Index].count()), 1))
+               for row in table.itertuples()} | dict.fromkeys(missing, MISSING)
+    narrow = all(entry.reach() <= claim.margin for entry in numbers.values())  # of missing ones the reach is NaN
 
     judged = table.drop(index=table.index.intersection(statistics.scattered(runs)))
-    kept = judged[~(judged["p_holm"] < ERROR)]
-    numbers, by_chance = dict(entries), math.nan
+    kept, by_chance = judged[~(judged["p_holm"] < ERROR)], math.nan
     if len(kept) > 2:  # fewer have no correlation to speak of
         deviation = statistics.pooled(runs.loc[judged.index]).value
-        every = statistics.agreement(runs.loc[judged.index], judged["printed"], deviation=deviation)
-        others = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
-        beside = {
-            f"within two deviations, of {every.rows}": every.near, "of the best constant": every.constant_near,
-            "share of shuffled columns with as many": every.shuffled_near,
-            f"root mean square of {others.rows} that are not refuted": others.rms,
-            "of the best constant's": others.constant_rms, "of a further run": others.ceiling_rms,
-            "correlation": others.r, "share of shuffled columns as near": others.shuffled_rms,
-        }
-        numbers |= {name: exact(value) for name, value in beside.items()}
-        by_chance = others.shuffled_rms
+        near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+        by_chance = near.shuffled_rms
+        numbers |= {name: exact(value) for name, value in (
+            (f"root mean square of {near.rows}", near.rms), ("of the best constant", near.constant_rms),
+            ("of a further run", near.ceiling_rms), ("correlation", near.r), ("shuffled columns as near", by_chance))}
     if (table["p_holm"] < ERROR).any():
         return FAILS, numbers
-    narrow = all(entry.reach() <= claim.margin for entry in entries.values())  # of missing ones the reach is NaN
     return HOLDS if narrow and by_chance < ERROR else UNDECIDED, numbers
 
 
-def steadier(claim: Claim, results: Results) -> Judged:
-    """Whether the first row scatters less between seeds than each second one: F test of their variances."""
-    (runs, _), found = runs_of(results, claim.measure), pairs(claim, results)
-    numbers, p = {}, []
-    for name, pair in zip(_names(found), found, strict=True):
-        values = [runs.loc[key_of(row, results)].dropna() for row in pair]
-        ratio = values[0].var() / values[1].var()
-        numbers[f"variance of {name}"] = exact(ratio)
-        p.append(stats.f.cdf(ratio, *(len(side) - 1 for side in values)))
-    if (holm([1 - value for value in p]) < ERROR).any():
-        return FAILS, numbers
-    return HOLDS if all(value < ERROR for value in p) else UNDECIDED, numbers
-
-
 RULES: dict[str, Rule] = {
-    "above": comparison(above), "below": comparison(below), "within": comparison(within),
-    "different": comparison(different), "equals": comparison(equals), "rises": rises, "gap shrinks": gap_shrinks,
-    "agrees": agrees, "steadier": steadier,
-    **{verdict: lambda claim, results, verdict=verdict: (verdict, {}) for verdict in (NOT_RUN, CANNOT)},
+    **{rule.__name__: functools.partial(comparison, rule) for rule in (above, below, within, different)},
+    "rises": rises, "gap shrinks": gap_shrinks, "agrees": agrees,
 }
 
 
 # The evaluator
 
 
-def held(claim: Claim, read: Read, rules: Mapping[str, Rule]) -> tuple[str, str, dict[str, Estimate]]:
+def held(claim: Claim, read: Read) -> tuple[str, str, Numbers]:
     """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
 
     Raises:
         ValueError: if there is no such rule, or as `pairs`.
     """
-    rule, results = rules[choose("rule", claim.rule, rules)], read(claim.experiment)
-    if claim.experiment and results.rows.empty:
+    if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
+        return claim.rule, "", {}
+    results = read(claim.experiment)
+    verdict, numbers = (NOT_RUN, {}) if results.rows.empty else RULES[claim.rule](claim, results)
+    if all(math.isnan(number.value) for number in numbers.values()):
         return NOT_RUN, "", {}
-    verdict, numbers = rule(claim, results)
-    if numbers and all(math.isnan(number.value) for number in numbers.values()):
-        verdict = NOT_RUN
-    if not isinstance(verdict, str):
-        verdict = HOLDS if verdict else FAILS
     if results.level == PRINTED:
         verdict = {HOLDS: CONSISTENT, FAILS: CONTRADICTS}.get(verdict, verdict)
-    return verdict, "" if verdict in (NOT_RUN, CANNOT) else results.level, dict(numbers)
+    return verdict, results.level, numbers
 
 
 def read_list(path: Path) -> DataFrame:
@@ -491,23 +435,21 @@ def read_list(path: Path) -> DataFrame:
 
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
-def judge(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataFrame, DataFrame]:
+def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
     """The verdict on every row of a list, as of `read_list`.
 
     Args:
         rows: claims or discrepancies; where no rule stands nothing is measured.
         read: the results of an experiment.
-        rules: `RULES` and those of the papers, by name.
 
     Returns:
         The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
-        id, compared, value, error, p (two-sided, of no difference), runs. Of a number without error only the value is
-        known.
+        id, compared, value, error, p (two-sided, of no difference), runs.
     """
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
         try:
-            verdict, level, estimates = held(Claim(*claim), read, rules) if claim[4] else (NOT_RUN, "", {})
+            verdict, level, estimates = held(Claim(*claim), read) if claim[4] else (NOT_RUN, "", {})
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
@@ -521,34 +463,31 @@ def judge(rows: DataFrame, read: Read, rules: Mapping[str, Rule]) -> tuple[DataF
 
 
 def in_words(numbers: Numbers) -> str:
-    """The numbers in one line; of many comparisons, or of many numbers without error, the lowest and the highest."""
-    known, parts = {name: number for name, number in numbers.items() if not math.isnan(number.value)}, []
-    for kind, most in (("comparisons", SHOWN), ("numbers", LISTED)):
-        names = [name for name, number in known.items() if bool(number.runs) == (kind == "comparisons")]
-        before = ""
-        if len(names) > most:
-            before = f"{len(names)} {kind}, the lowest and the highest: "
-            ordered = sorted(names, key=lambda name: known[name].value)
-            names = [ordered[0], ordered[-1]]
-        if names:
-            parts.append(before + "; ".join(_number_in_words(name, known[name]) for name in names))
+    """The numbers in one line: comparisons, then numbers without error; of many the lowest and the highest."""
+    known = {name: number for name, number in numbers.items() if not math.isnan(number.value)}
+    texts = []
+    for uncertain in (True, False):
+        part = [(name, number) for name, number in known.items() if (number.error != 0) == uncertain]
+        if len(part) > LISTED:
+            part.sort(key=lambda item: item[1].value)
+            texts.append(f"{len(part)} numbers, here the lowest and the highest")
+            part = [part[0], part[-1]]
+        for name, number in part:
+            if uncertain:
+                error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}, p {number.p():.2g}"
+                runs = f" ({' and '.join(map(str, number.runs))} runs)" if number.runs else ""
+                texts.append(f"{name} {number.value:+.3g}, s.e. {error}{runs}")
+            else:
+                texts.append(f"{name} {number.value:.4g}")
     missing = len(numbers) - len(known)
-    return "; ".join([*parts, *([f"not run: {missing}"] if missing and known else [])])
-
-
-def _number_in_words(name: str, number: Estimate) -> str:
-    if not number.runs:
-        return f"{name} {number.value:.4g}".lstrip()
-    error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
-    runs = " and ".join(map(str, number.runs))
-    return f"{name} {number.value:+.3g}, s.e. {error}, p {number.p():.2g} ({runs} runs)".lstrip()
+    return "; ".join([*texts, *([f"not run: {missing}"] if missing and known else [])])
 
 
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
     """Both lists as text, one line each; broken at `width` and indented, where there is one."""
-    texts = [f"{row.id:<5} {row.verdict:<17} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
+    texts = [f"{row.id:<5} {row.verdict:<18} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
              for row in claims.itertuples()]
-    texts += [f"{row.id:<5} {'discrepancy':<17} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: "
+    texts += [f"{row.id:<5} {'discrepancy':<18} {'':<23} {row.paper}, {row.place}: {row.paper_says}; but: "
               f"{row.others_say} [here: {row.here}] {row.measured}" for row in discrepancies.itertuples()]
     if width is None:
         return texts
@@ -566,17 +505,21 @@ class Evidence:
         """Those of these claims."""
         return [self._verdicts[choose("claim", name, self._verdicts)] for name in names]
 
-    def value(self, name: str, compared: str) -> float:
-        """A number of a claim; ValueError names those that it has."""
-        known = [what for claim, what in self._numbers if claim == name]
-        return self._numbers[name, choose(f"comparison of {name}", compared, known)]["value"]
-
-    def words(self, name: str, compared: str) -> str:
-        """A difference of a claim with its standard error and two-sided p: "+17.5, s.e. 1.1, p < 0.001"."""
-        value, number = self.value(name, compared), self._numbers[name, compared]
-        p = "p < 0.001" if number["p"] < 0.001 else f"p = {number['p']:.3f}"
-        return f"{value:+.1f}, s.e. {number['error']:.1f}, {p}"
-
     def listed(self, *names: str) -> str:
         """Claims with their verdicts in one line: "S4 holds, S6 undecided"."""
         return ", ".join(f"{name} {verdict}" for name, verdict in zip(names, self.verdicts(*names), strict=True))
+
+    def number(self, name: str, compared: str) -> Mapping[str, float]:
+        """A number of a claim, its value, error and p; ValueError names those that it has."""
+        known = [what for claim, what in self._numbers if claim == name]
+        return self._numbers[name, choose(f"comparison of {name}", compared, known)]
+
+    def value(self, name: str, compared: str) -> float:
+        """The value of a number of a claim; errors as for `number`."""
+        return self.number(name, compared)["value"]
+
+    def words(self, name: str, compared: str) -> str:
+        """A difference of a claim with its standard error and two-sided p: "+17.5, s.e. 1.1, p < 0.001"."""
+        number = self.number(name, compared)
+        p = "p < 0.001" if number["p"] < 0.001 else f"p = {number['p']:.3f}"
+        return f"{number['value']:+.1f}, s.e. {number['error']:.1f}, {p}"

@@ -39,7 +39,9 @@ def write(project: Path, folder: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         for path in paths:
             try:
-                executed = papermill.execute_notebook(path, Path(scratch) / path.name, cwd=project, progress_bar=False)
+                executed = papermill.execute_notebook(
+                    path, Path(scratch) / path.name, cwd=project, progress_bar=False,
+                    extra_arguments=["--log-level=ERROR"])
             except papermill.PapermillExecutionError as error:
                 raise ValueError(
                     f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}; where an assert fails, "

@@ -12,11 +12,6 @@ PAPERS = Path(__file__).parents[1] / "papers"
 FURTHER: list[Path] = []  # where papers of other distributions lie
 
 
-def names() -> list[str]:
-    """The tables that `printed` knows, sorted."""
-    return sorted(_files())
-
-
 def printed(name: str) -> DataFrame:
     """One printed table, rows in the printed order.
 

@@ -6,12 +6,12 @@ missing.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy import stats
+from scipy import special  # `scipy.stats` takes half a second more
 
 SCATTER = 3.0  # a row whose deviation is more than so many times the median row's is judged by its own
 DRAWS = 10_000  # of permutations and simulations
@@ -40,18 +40,25 @@ class Estimate(NamedTuple):
             alternative: "greater" or "less" (than the bound), where a sentence has a direction; or "two-sided".
 
         Returns:
-            In [0, 1]; NaN if the error is unknown. Of an error of 0, 0, 0.5 or 1 by the sign of value - bound.
+            In [0, 1]; NaN if value or error is unknown. Of an error of 0, 0, 0.5 or 1 by the sign of value - bound.
         """
         away = self.value - bound
+        if math.isnan(away):
+            return math.nan
         if self.error == 0:
             upper = 0.5 if abs(away) < ROUNDING else float(away < 0)
         else:
-            upper = float(stats.t.sf(away / self.error, self.df))
+            upper = float(special.stdtr(self.df, -away / self.error))
         return {"greater": upper, "less": 1 - upper, "two-sided": 2 * min(upper, 1 - upper)}[alternative]
+
+    def minus(self, other: "Estimate") -> "Estimate":
+        """The difference of two that are independent: squared errors add, with the fewer degrees of freedom."""
+        error = math.hypot(self.error, other.error)
+        return Estimate(self.value - other.value, error, min(self.df, other.df), self.runs)
 
     def reach(self, level: float = 0.95) -> float:
         """Half the width of the two-sided interval of that level."""
-        return float(stats.t.ppf((1 + level) / 2, self.df)) * self.error
+        return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
 
 
 class Deviation(NamedTuple):
@@ -75,7 +82,7 @@ def pooled(runs: DataFrame) -> Deviation:
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
-def scattered(runs: DataFrame) -> list[str]:
+def scattered(runs: DataFrame) -> list[Any]:
     """Rows whose deviation is more than `SCATTER` times that of the median row: pooling would misjudge them and others.
 
     Only rows of two and more seeds have a deviation.
@@ -104,7 +111,7 @@ def deviations(runs: DataFrame, kinds: Series | None = None) -> DataFrame:
     return DataFrame(found, index=runs.index, columns=["value", "df", "source"])
 
 
-def contrast(runs: DataFrame, first: str, second: str, kinds: Series | None = None) -> Estimate:
+def contrast(runs: DataFrame, first: Any, second: Any, judged: DataFrame | None = None) -> Estimate:
     """The mean of one row minus that of another.
 
         error = s_p sqrt(1/n_1 + 1/n_2), with the degrees of freedom of s_p
@@ -113,9 +120,10 @@ def contrast(runs: DataFrame, first: str, second: str, kinds: Series | None = No
     degrees of freedom are Satterthwaite's.
 
     Args:
-        kinds: as for `deviations`.
+        judged: `deviations` of the rows, by default with all of them pooled together.
     """
-    judged, counts = deviations(runs, kinds).loc[[first, second]], runs.count(axis=1)[[first, second]]
+    judged = (deviations(runs) if judged is None else judged).loc[[first, second]]
+    counts = runs.loc[[first, second]].count(axis=1)
     value = float(runs.loc[first].mean() - runs.loc[second].mean())
     variances = (judged["value"] ** 2 / counts).to_numpy()
     error, df = math.sqrt(variances.sum()), float(judged["df"].iloc[0])
@@ -146,7 +154,7 @@ def two_way(runs: DataFrame) -> Deviation:
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
-def paired_contrast(runs: DataFrame, first: str, second: str) -> Estimate:
+def paired_contrast(runs: DataFrame, first: Any, second: Any) -> Estimate:
     """The mean difference of two rows over the n seeds they share, its error from `two_way` residuals.
 
         error = s sqrt(2/n)
@@ -173,25 +181,16 @@ def trials(percentages: Series, at_most: int = 1000) -> int:
     return int(numbers[whole][0])
 
 
-def mean(values: Series) -> Estimate:
-    """The mean of independent values, its error from their own scatter; unknown of a single one."""
-    return Estimate(float(values.mean()), float(values.sem()), len(values) - 1, (len(values),))
-
-
-def from_number(runs: DataFrame, row: str, number: float, kinds: Series | None = None) -> Estimate:
-    """Our mean minus a number that has no error of its own: error = s / sqrt(n).
-
-    Args:
-        kinds: as for `deviations`, by which the row is judged.
-    """
-    deviation, count = deviations(runs, kinds).loc[row], int(runs.loc[row].count())
+def from_number(runs: DataFrame, row: Any, number: float, judged: DataFrame | None = None) -> Estimate:
+    """Our mean minus a number that has no error of its own: error = s / sqrt(n); `judged` as for `contrast`."""
+    deviation, count = (deviations(runs) if judged is None else judged).loc[row], int(runs.loc[row].count())
     error = deviation["value"] / math.sqrt(count) if count else math.nan
     return Estimate(float(runs.loc[row].mean()) - number, error, float(deviation["df"]), (count,))
 
 
-def from_printed(runs: DataFrame, row: str, printed: float, kinds: Series | None = None) -> Estimate:
+def from_printed(runs: DataFrame, row: Any, printed: float, judged: DataFrame | None = None) -> Estimate:
     """Our mean minus a printed number, which is taken for one more run: error = s sqrt(1 + 1/n); as `from_number`."""
-    estimate = from_number(runs, row, printed, kinds)
+    estimate = from_number(runs, row, printed, judged)
     count, = estimate.runs
     return estimate._replace(error=estimate.error * math.sqrt(1 + count), runs=(count, 1))
 
@@ -300,7 +299,8 @@ def entries(runs: DataFrame, printed: Series, kinds: Series | None = None) -> Da
         By row: ours, printed, difference, error, t, df, p (two-sided), p_holm.
     """
     known = [row for row in runs.index if runs.loc[row].notna().any() and pd.notna(printed.get(row))]
-    estimates = {row: from_printed(runs, row, printed[row], kinds) for row in known}
+    judged = deviations(runs, kinds)
+    estimates = {row: from_printed(runs, row, printed[row], judged) for row in known}
     table = DataFrame({
         row: {"ours": runs.loc[row].mean(), "printed": printed[row], "difference": estimate.value,
               "error": estimate.error, "t": estimate.value / estimate.error, "df": estimate.df, "p": estimate.p()}

@@ -1,15 +1,18 @@
 """Tables of results as text: what a person reads within 100 columns, and every column."""
 
 import math
+import re
 import textwrap
+from collections.abc import Iterable
 
 from pandas import DataFrame, Series
 
 from repro.recipe import choose, in_words
-from repro.report.style import PLUS_MINUS
 
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
+WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
 
 
 def in_text(rows: DataFrame) -> DataFrame:
@@ -75,21 +78,34 @@ def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
 
 
 def markdown(table: DataFrame) -> str:
-    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell."""
+    """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell.
+
+    A number, its deviation and its seeds stay on one line.
+    """
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     lines = []
     for row in [[*table.columns], ["---"] * table.shape[1], *rows]:
-        lines.append("| " + " | ".join(str(value).replace("|", "\\|") for value in row) + " |")
+        texts = [WITHIN.sub("\N{NO-BREAK SPACE}", str(value).replace("|", "\\|")) for value in row]
+        lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
+
+
+def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:
+    """The columns that tell more rows apart than those before them do: not the ones that follow from these."""
+    chosen: list[str] = []
+    count = 1
+    for column in columns:
+        groups = len(rows[[*chosen, column]].drop_duplicates())
+        if groups > count:
+            chosen.append(column)
+            count = groups
+    return chosen
 
 
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
     named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
-    chosen: list[str] = []
-    for name in named:
-        if len(named[[*chosen, name]].drop_duplicates()) > (len(named[chosen].drop_duplicates()) if chosen else 1):
-            chosen.append(name)
+    chosen = telling_apart(named, named)
     shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
     return named[chosen or [*named.columns[:1]]], shared if chosen else []

@@ -139,7 +139,7 @@ def hardware(device: torch.device) -> dict[str, str | int]:
     name = _from_proc("/proc/cpuinfo", "model name", platform.processor() or platform.machine())
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
-    return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": torch.__version__}
+    return {"device": name, "cores": cores(), "python": platform.python_version(), "torch": str(torch.__version__)}
 
 
 def cores() -> int:

@@ -28,7 +28,7 @@ from repro.recipe import choose, parse_number
 from repro.run import device as devices
 from repro.run.device import cores, first, from_first, gpu_names, grouped
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import Cell, Run, Store, trained
+from repro.run.store import Cell, Run, Store
 
 ENGINES = ("auto", "inline", "local", "dask")
 ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
@@ -384,7 +384,7 @@ def _bar(runs: Sequence[Run], title: str, hidden: bool | None = None) -> tqdm:
 
 def _done(runs: Sequence[Run]) -> float:
     """Finished cells, and what is trained of the others, whoever does it."""
-    return round(sum(trained(run.folder) for run in runs), 2)
+    return round(sum(run.done for run in runs), 2)
 
 
 def _show(bar: tqdm, runs: Sequence[Run]) -> None:

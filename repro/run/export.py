@@ -78,9 +78,14 @@ def everything(finished: DataFrame | None = None) -> DataFrame:
 
 
 def exported() -> DataFrame:
-    """The cells of figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
-    cells = read_cells(manifest.project_root() / "figures" / "cells.csv")
-    return cells if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv"), cells)
+    """The cells of figures/cells.csv, see `exported_files`."""
+    return functools.reduce(merged, map(read_cells, exported_files()))
+
+
+def exported_files() -> list[Path]:
+    """The files figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
+    own = [] if manifest.checkout() else [manifest.shipped("figures") / "cells.csv"]
+    return [*own, manifest.project_root() / "figures" / "cells.csv"]
 
 
 @functools.cache

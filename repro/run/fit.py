@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -22,14 +22,13 @@ from tqdm.auto import tqdm
 
 from repro.data.disk import naming, write_atomically
 from repro.run.code import Code
-from repro.run.device import first, from_first
+from repro.run.device import cost, first, from_first
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-Outcome = TypeVar("Outcome")
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 
 
@@ -47,7 +46,7 @@ def fit(
     probe_steps: int = 0,
     code: Code | None = None,
     tensorboard: Path | None = None,
-) -> Generator[None, None, dict[str, float]]:
+) -> Generator[None, None, dict[str, Any]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
     Losses stay on the device between reports (one per epoch, or the learner's `report_steps` if an epoch is longer): a
@@ -69,15 +68,16 @@ def fit(
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
-        number of steps}. On a GPU that is shared, whoever waits pays for what the device did for others meanwhile: the
-        seconds of all lanes together are right.
+        number of steps}, and of a training that had come to its end before "code" and `device.cost` of then. On a GPU
+        that is shared, whoever waits pays for what the device did for others meanwhile: the seconds of all lanes
+        together are right.
 
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
             Nothing of the bad steps is saved.
         ValueError: if the checkpoint is not of such a learner.
     """
-    done, seconds = _resume(learner, folder, code)
+    done, seconds, known = _resume(learner, folder, code)
     if first():
         for name in ("progress.jsonl", "probes.jsonl"):
             _truncate(folder / name, done)
@@ -128,16 +128,7 @@ def fit(
             board.close()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code)
-    return {"seconds": round(seconds, 2), "steps": float(done)}
-
-
-def finish(training: Generator[Any, None, Outcome]) -> Outcome:
-    """Let a training run to its end with nothing beside it; what it returns."""
-    while True:
-        try:
-            next(training)
-        except StopIteration as end:
-            return end.value
+    return {"seconds": round(seconds, 2), "steps": float(done)} | known
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
@@ -198,19 +189,20 @@ def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
 
 def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
-    state["code"] = code.identity if code else None
+    state["cost"] = cost(learner.device) | {"code": code.identity if code else None}
     if first():
         save_checkpoint(folder, state)
 
 
-def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float]:
-    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over."""
+def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float, dict[str, Any]]:
+    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over; its cost if it is whole."""
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
-        return 0, 0.0
+        return 0, 0.0, {}
     check_step(folder, state, learner.total_steps)
+    whole, known = state["step"] == learner.total_steps, state.get("cost", {"code": state.get("code")})
     try:
-        if state["step"] == learner.total_steps:  # to be evaluated again, on whichever device
+        if whole:  # to be evaluated again, on whichever device
             learner.load_weights(state["learner"])
         else:
             learner.load_state_dict(state["learner"])
@@ -219,9 +211,9 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
                          f"state does not fit ({error}); move that folder away, and the cell starts anew") from error
-    if code and code.differs(state.get("code")) and first():
+    if code and code.differs(known["code"]) and first():
         tqdm.write(f"{folder} was begun by other code; move it away to begin anew, or {code.advice()}", file=sys.stderr)
-    return state["step"], state["seconds"]
+    return state["step"], state["seconds"], known if whole else {}
 
 
 def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:

@@ -35,13 +35,18 @@ def plan(
     finished = f"{len(unique) - left} of {len(unique)} cells are finished"
     if not left:
         return f"{finished}; nothing is left to train."
-    rows, times = [], []
+    rows, times, counted, measured = [], [], set(), 0
     for alike in by_recipe.values():
         devices.begin(device)
         with devices.threads(alike[0].recipe.threads), devices.full_precision():
             parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
         (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
-        seconds = [first * (1 - trained(store.run(cell).folder)) + after for cell in alike]
+        seconds = []
+        for folder in (store.run(cell).training.folder for cell in alike):
+            taken = steps if folder in counted else round(trained(folder) * (steps + 1))
+            counted.add(folder)
+            measured += 0 < steps <= taken
+            seconds.append(first * max(0, steps - taken) / max(1, steps) + after)
         times += seconds
         rows.append({"cell": alike[0].label, "cells": len(alike), "steps": steps,
                      "minutes_per_cell": (first + after) / 60, "minutes_left": sum(seconds) / 60,
@@ -50,7 +55,8 @@ def plan(
     shared = ""
     if (together := min(processes, left)) > 1:
         shared = f", with {together} processes at least {duration(max(sum(times) / together, *times))}"
-    return f"{table}\n{finished}; left are {duration(sum(times))} of training{shared}.\n{LEFT_OUT}"
+    only = f", {measured} are measured from weights that are there or come of another" if measured else ""
+    return f"{table}\n{finished}{only}; left are {duration(sum(times))} of training{shared}.\n{LEFT_OUT}"
 
 
 def forecast(learner: Learner, device: torch.device) -> float:

@@ -26,7 +26,7 @@ import filelock
 
 from repro.data import manifest
 from repro.data.archives import read_file
-from repro.data.disk import acquire, alone, naming, remove_half_written, write_atomically
+from repro.data.disk import acquire, alone, naming, remove_half_written, share, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -55,6 +55,7 @@ class Cell:
         evaluation: that of what is measured afterwards; stands with the result and not in the key: a result of an
             earlier one is measured again from the checkpoint, only later learners are trained again.
         changes: the fields in which the recipe departs from its preset, as that was when it was made.
+        trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
     """
 
     study: str
@@ -66,6 +67,15 @@ class Cell:
     version: int
     evaluation: int = 1
     changes: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    trained: Recipe | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def training(self) -> "Cell":
+        """The cell whose training this one measures: itself, unless it is to be measured otherwise than its preset."""
+        if self.trained is None:
+            return self
+        changes = {name: value for name, value in self.changes.items() if getattr(self.trained, name) == value}
+        return dataclasses.replace(self, recipe=self.trained, changes=changes, trained=None)
 
     @property
     def key(self) -> str:
@@ -112,6 +122,18 @@ class Run:
         outdated = evaluation_of(result) < self.cell.evaluation and (self.folder / "checkpoint.pt").exists()
         return None if outdated else result
 
+    @property
+    def training(self) -> "Run":
+        """The run whose weights are measured: this one once it has some itself, or where the other has lost its."""
+        other = Run(self.folder.with_name(self.cell.training.key), self.cell.training)
+        lost = (other.folder / "result.json").exists() and not (other.folder / "checkpoint.pt").exists()
+        return self if lost or (self.folder / "checkpoint.pt").exists() else other
+
+    @property
+    def done(self) -> float:
+        """Part of the cell that is done, from 0 to 1; evaluation counts as a step."""
+        return 1.0 if (self.folder / "result.json").exists() else trained(self.training.folder)
+
     def read(self) -> dict[str, Any]:
         """The stored result of a complete cell; raises ValueError naming the file if it is damaged or not there."""
         return read_result(self.folder / "result.json")
@@ -119,6 +141,13 @@ class Run:
     def begin(self) -> None:
         """Write `recipe.json`, once the cell is known to be one that can be trained."""
         write_json(self.folder / "recipe.json", self.cell.describe())
+
+    def adopt(self, training: "Run") -> None:
+        """Take over the losses and the last weights of a training that has come to its end."""
+        (training.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
+        for name in ("progress.jsonl", "checkpoint.pt"):  # the last makes them its own
+            if (training.folder / name).exists():
+                share(training.folder / name, self.folder / name)
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
@@ -134,27 +163,32 @@ class Run:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
-        """Hold the cell's lock inside the block; yields False at once if another process holds it.
+        """Hold the locks of the cell and its training inside the block; yields False at once if one is held elsewhere.
 
-        The lock belongs to the process: it is free again when the process ends, however it ends.
+        A lock belongs to the process: it is free again when the process ends, however it ends.
         """
-        try:
-            with naming(self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
-            lock = acquire(self.folder / "lock")
-        except filelock.Timeout:
-            yield False
-            return
-        with lock:
-            remove_half_written(self.folder)
-            now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-            write_json(self.folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
+        with contextlib.ExitStack() as locks:
+            for folder in self._folders():
+                try:
+                    with naming(folder):
+                        folder.mkdir(parents=True, exist_ok=True)
+                    locks.enter_context(acquire(folder / "lock"))
+                except filelock.Timeout:
+                    yield False
+                    return
+                remove_half_written(folder)
+                now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+                write_json(folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
             yield True
 
     def wait(self) -> None:
-        """Return once nobody holds the cell any more; says for whom it waits."""
-        with alone(self.folder / "lock", f"{owner(self.folder)}, which trains {self.cell}, in {self.folder}"):
-            pass
+        """Return once nobody holds the cell or its training any more; says for whom it waits."""
+        for folder in self._folders():
+            with alone(folder / "lock", f"{owner(folder)}, which trains {self.cell}, in {folder}"):
+                pass
+
+    def _folders(self) -> list[Path]:
+        return list(dict.fromkeys([self.folder, self.training.folder]))
 
 
 class Store:
@@ -216,9 +250,7 @@ def evaluation_of(result: dict[str, Any]) -> int:
 
 
 def trained(folder: Path) -> float:
-    """Part of a folder's cell that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
-    if (folder / "result.json").exists():
-        return 1.0
+    """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
         with open(folder / "progress.jsonl", "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))

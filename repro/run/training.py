@@ -16,6 +16,7 @@ from repro.run.fit import fit
 from repro.run.store import Run
 
 if TYPE_CHECKING:
+    from repro.run.learner import Learner
     from repro.table import Study  # above this module, which is handed studies
 
 
@@ -23,6 +24,9 @@ def train(
     run: Run, progress: tqdm, *, study: "Study", device: torch.device, tensorboard: Path | None = None
 ) -> Generator[None, None, dict[str, Any]]:
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
+
+    A cell that is measured otherwise than its preset is begins with the weights of the preset's cell, which is trained
+    first where it is not.
 
     Args:
         run: of the cell.
@@ -42,20 +46,17 @@ def train(
     recipe: Any = run.cell.recipe
     data = study.load(recipe)
     run.cell.require(data.digest)
+    training = devices.from_first(lambda: run.training)
+    if training.folder != run.folder:
+        if not devices.from_first((training.folder / "result.json").exists):
+            learners = study.learners(training.cell.recipe, data, run.cell.seed, device)
+            yield from _fitted(training, next(learners), progress, study, tensorboard)
+            del learners  # and with them the memory that they take
+        devices.from_first(functools.partial(run.adopt, training))
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
     for learner in study.learners(recipe, data, run.cell.seed, device):
-        if devices.first():
-            run.begin()
-        probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-        every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-        folder = run.folder / learner.name
-        folder.mkdir(exist_ok=True)
-        title = " ".join([run.cell.dataset, run.cell.preset, str(run.cell), run.cell.key[:4], learner.name])
-        board = tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip())
-        training = fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code, tensorboard=board)
-        costs.append((yield from training))
-        costs[-1]["precision"] = learner.precision
+        costs.append((yield from _fitted(run, learner, progress, study, tensorboard)))
         progress.set_postfix_str("evaluating")
         for name, value in study.measure(learner).items():
             if not isinstance(value, DataFrame):
@@ -65,4 +66,21 @@ def train(
         progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
-    return means | {"cost": costs[0] | devices.cost(device) | {"code": study.code.identity}}
+    return means | {"cost": devices.cost(device) | {"code": study.code.identity} | costs[0]}
+
+
+def _fitted(
+    run: Run, learner: "Learner", progress: tqdm, study: "Study", tensorboard: Path | None
+) -> Generator[None, None, dict[str, Any]]:
+    """Train one learner of a run's cell to its end in the folder of its name; returns what it cost."""
+    if devices.first():
+        run.begin()
+    recipe: Any = run.cell.recipe
+    probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
+    every = recipe.probe_every * learner.steps_per_epoch if probe else 0
+    folder = run.folder / learner.name
+    folder.mkdir(exist_ok=True)
+    title = " ".join([run.cell.dataset, run.cell.preset, str(run.cell), run.cell.key[:4], learner.name])
+    board = tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip())
+    cost = yield from fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code, tensorboard=board)
+    return cost | {"precision": learner.precision}

@@ -139,14 +139,15 @@ class SkeletonRecipe(Recipe):
         10, "assumed: epochs between probes along training, as the released code looks at its accuracy; 0, none",
         least=0, before=0, used=trains,
     )
-    probe_epochs: int = setting(70, PROBE, least=1)
-    probe_batch: int = setting(128, PROBE, least=1)
-    probe_learning_rate: float = setting(2.0, PROBE, least=0)
+    probe_epochs: int = setting(70, PROBE, least=1, evaluation=True)
+    probe_batch: int = setting(128, PROBE, least=1, evaluation=True)
+    probe_learning_rate: float = setting(2.0, PROBE, least=0, evaluation=True)
     probe_standardised_rate: float = setting(
-        0.1, "assumed: chosen once, for coordinates of unit scale, the same for all objectives", least=0, before=0.1
+        0.1, "assumed: chosen once, for coordinates of unit scale, the same for all objectives", least=0, before=0.1,
+        evaluation=True,
     )
-    probe_momentum: float = setting(0.9, PROBE, least=0, most=1)
-    probe_final_rate: float = setting(0.01, PROBE, least=0, most=1)
+    probe_momentum: float = setting(0.9, PROBE, least=0, most=1, evaluation=True)
+    probe_final_rate: float = setting(0.01, PROBE, least=0, most=1, evaluation=True)
     select: str = setting("last", "assumed; best_on_test in the released code", allowed=("last", "best_on_test"))
     select_every: int = setting(
         10, "released code, epochs between 1-NN accuracies", least=1,

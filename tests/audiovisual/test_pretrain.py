@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 import torch
+from ended import finish
 from made_up_pairs import TRAINED, data_of, learner, made_up, trace
 from slow_pairs import Slow, aged, assert_same_training
 from states import assert_equal_states
@@ -19,7 +20,7 @@ from tqdm import tqdm
 from repro.audiovisual import MODALITIES, VIEWS, pretrain, study
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED, VARIANTS
-from repro.run.fit import NonFiniteLoss, finish, fit
+from repro.run.fit import NonFiniteLoss, fit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from ended import finish
 from made_up_pairs import CPU, grids, made_up, tiny
 from states import assert_equal_states
 from tqdm import tqdm
@@ -20,7 +21,7 @@ from repro.audiovisual.recipe import CLIPS
 from repro.data import manifest
 from repro.run import training
 from repro.run.evaluate import cosine_rates, linear_probe
-from repro.run.fit import finish, fit, load_checkpoint
+from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Store
 
 SMALL = {"finetune_epochs": 1, "finetune_batch": 5, "finetune_windows": 2, "iterations": 4}

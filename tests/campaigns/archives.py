@@ -1,4 +1,4 @@
-"""Skeletons, archives and pictures: NTU RGB+D's text, zips of skeletons, clips and pictures, tar archives, arrays of
+"""Skeletons, archives and pictures: NTU RGB+D's text, zips of clips and pictures, tar archives, arrays of
 NumPy, PNG and JPEG. (NW-UCLA's JSON is read only where its digest is the official one.)"""
 
 import ast
@@ -47,13 +47,6 @@ def zip_of(files: dict[str, bytes]) -> bytes:
 
 
 @functools.cache
-def skeletons() -> dict[str, bytes]:
-    """Two recordings of NTU RGB+D."""
-    return {f"nturgb+d_skeletons/S001C00{camera}P001R001A001.skeleton": ntu_files.text(recording)
-            for camera, recording in ((1, ntu_files.ONE), (2, ntu_files.TWO))}
-
-
-@functools.cache
 def pictures() -> dict[str, bytes]:
     """Five pictures of 32 x 32 pixels in class folders, two of them for test."""
     return {f"{part}/{kind}/{number}.png": encoded(number) for number, (part, kind) in enumerate(
@@ -70,20 +63,6 @@ def encoded(number: int, kind: str = "png", **size: int) -> bytes:
     file = io.BytesIO()
     Image.fromarray(pixels(number, **size)).save(file, kind)
     return file.getvalue()
-
-
-def read_texts(contents: bytes, folder: Path) -> None:
-    """The members of an archive."""
-    _stated((data for _, data in packed.members(write(folder / "things.zip", contents))), known_members())
-
-
-def read_skeletons(contents: bytes, folder: Path) -> None:
-    """Prepare NTU RGB+D from its archive."""
-    write(folder / "data" / "ntu" / "nturgbd_skeletons_s001_to_s017.zip", contents)
-    prepared = ntu.prepare(subset=True)
-    known = [ntu.authors(ntu.parse(each)).astype(np.float32).tobytes() for each in skeletons().values()]
-    sequences = np.split(prepared.frames, prepared.lengths.cumsum()[:-1])
-    _stated((sequence.tobytes() for sequence in sequences), known)
 
 
 def read_clips(contents: bytes, folder: Path) -> None:
@@ -220,8 +199,6 @@ KINDS = {
     "ntu skeleton": Kind(lambda: [*map(ntu_files.text, (ntu_files.ONE, ntu_files.TWO)),
                                   ntu_files.text(ntu_files.COMING, end="\n")],
                          mutations.of_text, read_ntu, [NTU_NAME]),
-    "zip of a data set": _archive(read_texts, lambda: TEXTS, "things.zip"),
-    "zip of skeletons": _archive(read_skeletons, skeletons, "nturgbd_skeletons_s001_to_s017.zip"),
     "zip of clips": _archive(read_clips, lambda: TEXTS, ""),  # preparation names the file
     "zip of pictures": _archive(read_pictures, pictures, "my_copy"),
     "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],

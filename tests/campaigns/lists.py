@@ -14,7 +14,7 @@ from typing import Any
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
 from repro.experiments import studies
-from repro.run import export, frames
+from repro.run import export
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
 from tests.helpers import made_up_cells
@@ -174,23 +174,6 @@ def read_cells(contents: bytes, folder: Path) -> None:
         assert set(study.tidy(export.merged(found, found[:0]))["key"]) <= set(found["key"])
 
 
-def log_files() -> list[bytes]:
-    """A committed log."""
-    path = next(iter(sorted((manifest.project_root() / "figures").glob("category_curves_*.csv"))))
-    return [b"".join(path.read_bytes().splitlines(keepends=True)[:6])]
-
-
-def read_log(contents: bytes, folder: Path) -> None:
-    """Read the log of a figure."""
-    path = write(folder / "log.csv", contents)
-    found = frames.read_csv(path)
-    stated = _rows(contents.decode())
-    assert len(found) == len(stated) and found["key"].tolist() == [row["key"] for row in stated]
-    known = {"step", "categories_video", "categories_audio", "expected"} & {*found.columns}  # a heading may be damaged
-    for name in known:
-        assert [float(value) for value in found[name]] == [float(row[name]) for row in stated], name
-
-
 def _listed(name: str) -> Kind:
     return Kind(lambda: [SETS[name][0]], damage_texts, functools.partial(read_lists, name=name))
 
@@ -202,5 +185,4 @@ KINDS = {
     "csv of kinetics": _listed("kinetics700"),
     "csv of audioset": _listed("audioset"),
     "csv of results": Kind(cells, mutations.of_text, read_cells, ["cells.csv"]),
-    "csv of a log": Kind(log_files, mutations.of_text, read_log, ["log.csv"]),
 }

@@ -1,4 +1,4 @@
-"""Files of ours that a disk may have damaged: checkpoints, weights, results and prepared arrays."""
+"""Files of ours that a disk may have damaged: checkpoints, weights and results."""
 
 import contextlib
 import functools
@@ -10,26 +10,22 @@ import struct
 import tempfile
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from repro import encoders
-from repro.audiovisual import prepare
 from repro.doctor import Problem, examined_runs
-from repro.image import data as image_data
 from repro.image import model
 from repro.image.recipe import smoke
 from repro.run import fit, frames
 from repro.run.export import finished_cells
 from repro.run.store import Cell, Store, owner, trained
-from repro.skeleton import ntu
 from repro.skeleton.recipe import quick
-from tests.campaigns import archives, lists, mutations
+from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
-from tests.helpers import made_clips, made_up_images
+from tests.helpers import made_up_images
 from tests.helpers.states import assert_equal_states
 
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
@@ -164,80 +160,8 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     assert np.isfinite(frames.read(run.folder, "progress", 1).to_numpy()).all()
 
 
-def _recordings(root: Path) -> None:
-    for name, contents in archives.skeletons().items():
-        write(root / "ntu" / name, contents)
-
-
-def _clips(root: Path) -> None:
-    for name, text in lists.UCF101.items():
-        write(root / "ucf101" / name, text.encode())
-    for clip in "abcde":
-        write(root / "ucf101" / f"v_{clip}.avi", made_clips.silent_avi())
-
-
-def _copy(root: Path) -> None:
-    image_data.take_in("cifar10", write(root / "copy.npz", archives.arrays()[0]))
-
-
-@functools.cache
-def prepared() -> list[dict[str, bytes]]:
-    """The files that preparing two recordings of NTU RGB+D, a copy of CIFAR-10 and five clips of UCF101 leaves."""
-    left = []
-    for make, files in (
-        (lambda root: (_recordings(root), ntu.prepare(root, subset=True)), "prepared/*/authors.*[yl]"),
-        (_copy, "prepared/cifar10-imported/*"),
-        (lambda root: (_clips(root), prepare.prepare("ucf101", root, size=24, subset=True)), "prepared/*/24.*[yl]"),
-    ):
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            runs = Path(folder) / "runs"
-            patch.setenv("REPRO_RUNS", str(runs))
-            make(Path(folder))
-            left.append({str(path.relative_to(runs)): path.read_bytes() for path in sorted(runs.glob(files))})
-    return left
-
-
-def damage_prepared(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
-    """One of the files with other bytes."""
-    name = draw.choice(list(files))
-    return files | {name: mutations.of_bytes(files[name], draw)}
-
-
-def read_prepared(files: dict[str, bytes], folder: Path) -> None:
-    """Load what was prepared: it is what was prepared, or said to be damaged, and then made again."""
-    for name, contents in files.items():
-        write(folder / "runs" / name, contents)
-    sound = next(sound for sound in prepared() if sound.keys() == files.keys())
-    if any("cifar10" in name for name in files):
-        copy = image_data.load("cifar10", subset=True)
-        with np.load(io.BytesIO(archives.arrays()[0])) as stated:
-            images = np.concatenate([stated["x_train"], stated["x_test"]])
-            np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1), images)
-            assert copy.labels.tolist() == [*stated["y_train"], *stated["y_test"]]
-    elif any("ucf101" in name for name in files):
-        _clips(folder / "data")
-        try:
-            _are(prepare.load("ucf101", size=24, subset=True), sound, [f"v_{clip}" for clip in "abcde"])
-        finally:
-            _are(prepare.prepare("ucf101", size=24, subset=True), sound, [f"v_{clip}" for clip in "abcde"])
-    else:
-        _recordings(folder / "data")
-        names = [Path(name).stem for name in archives.skeletons()]
-        try:
-            _are(ntu.load(pipeline="authors", subset=True), sound, names)
-        finally:
-            _are(ntu.prepare(subset=True), sound, names)
-
-
-def _are(found: Any, sound: dict[str, bytes], names: list[str]) -> None:
-    frames = next(contents for name, contents in sound.items() if name.endswith(".npy") and "mel" not in name)
-    np.testing.assert_array_equal(found.frames, np.load(io.BytesIO(frames)))
-    assert found.names.tolist() == names
-
-
 KINDS = {
     "checkpoint": Kind(lambda: [checkpoint()], damage_checkpoint, read_checkpoint, ["checkpoint.pt"]),
     "safetensors": Kind(lambda: [weights()], damage_weights, read_weights, ["encoder.safetensors"]),
     "result files": Kind(results, damage_results, read_results, [CELL.key]),
-    "prepared arrays": Kind(prepared, damage_prepared, read_prepared, ["prepared"]),
 }

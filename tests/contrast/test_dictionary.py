@@ -39,17 +39,6 @@ def test_entries_of_any_shape_keep_their_precision():
     assert dictionary.entries.dtype == torch.float64 and dictionary.entries.sum((1, 2)).tolist() == [8, 8, 0]
 
 
-def test_state_travels_with_the_model():
-    model = torch.nn.ModuleDict({"dictionary": Dictionary(numbered(0, 5))})
-    model["dictionary"].enqueue(numbered(10, 3))
-    state = model.state_dict()
-    assert sorted(state) == ["dictionary.entries", "dictionary.pointer"]
-    restored = torch.nn.ModuleDict({"dictionary": Dictionary(torch.zeros(5, 2))})
-    restored.load_state_dict(state)
-    restored["dictionary"].enqueue(numbered(20, 4))
-    assert by_age(restored["dictionary"]) == [12, 20, 21, 22, 23]
-
-
 def test_pointer_stays_a_tensor_and_no_value_is_read_back():
     dictionary = Dictionary(torch.empty(7, 3, device="meta"))
     pointer, entries = dictionary.pointer, dictionary.entries

@@ -24,14 +24,6 @@ def encoder_with_head(seed=0):
 # ---------------------------------------------------------------------------------------------- the twin
 
 
-def test_every_part_is_copied_at_the_start():
-    encoder = encoder_with_head()
-    twin = MomentumEncoder(encoder, 0.9).twin
-    for (name, copied), learned in zip(twin.named_parameters(), encoder.parameters(), strict=True):
-        assert torch.equal(copied, learned) and copied.data_ptr() != learned.data_ptr(), name
-        assert learned.requires_grad and not copied.requires_grad
-
-
 @pytest.mark.parametrize("momentum", [0.0, 0.3, 0.999, 1.0])
 def test_update_equals_a_loop(momentum):
     encoder, learned = encoder_with_head(0), encoder_with_head(1)
@@ -182,13 +174,3 @@ def test_shuffled_keys_by_a_loop(samples):
     assert keys.shape == (samples, 48)
     assert all(torch.equal(keys[place], key) for key, place in zip(shuffled, order, strict=True))
     assert (samples == 12) == (not torch.allclose(keys, ghost(images).flatten(1)))  # company matters
-
-
-def test_shuffling_follows_the_order_given_and_draws_nothing():
-    images, seen = torch.arange(20.0)[:, None], []
-    before = torch.get_rng_state()
-    for seed in range(2):
-        order = torch.randperm(20, generator=torch.Generator().manual_seed(seed))
-        keys = encode_shuffled(lambda rows: seen.append(rows) or 2 * rows, images, order)
-        assert torch.equal(keys, 2 * images) and torch.equal(seen[-1], images[order])
-    assert not torch.equal(*seen) and torch.equal(torch.get_rng_state(), before)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from repro.data.disk import abandoned, remove_half_written, scratch, write_atomically
+from repro.data.disk import abandoned, remove_half_written, scratch, share, write_atomically
 from repro.run.store import write_json
 
 
@@ -19,6 +19,24 @@ def test_write_atomically_makes_folders_and_replaces(tmp_path):
         write_atomically(path, lambda temporary, text=text: temporary.write_text(text))
         assert path.read_text() == text
     assert os.listdir(path.parent) == ["file.txt"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_shared_file_has_two_names_or_is_copied_and_to_replace_one_leaves_the_other(tmp_path, monkeypatch, links):
+    def refused(*names):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    source, path = tmp_path / "source", tmp_path / "a" / "path"
+    source.write_text("first")
+    share(source, path)
+    assert path.read_text() == "first" and os.path.samefile(source, path) == links
+    write_atomically(source, lambda temporary: temporary.write_text("second"))
+    assert path.read_text() == "first" and os.listdir(path.parent) == ["path"]
+    with pytest.raises(FileNotFoundError):
+        share(tmp_path / "missing", path)
+    assert path.read_text() == "first" and os.listdir(path.parent) == ["path"]
 
 
 @pytest.mark.parametrize("before", [["old"], []])
@@ -38,13 +56,16 @@ def test_old_content_survives_a_writer_that_raises(tmp_path, error, before):
     assert [file.read_text() for file in tmp_path.iterdir()] == before
 
 
-def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+@pytest.mark.parametrize(("code", "message"), [
+    (errno.ENOSPC, r"No space left on device \(make room there, .*\)"), (errno.EIO, "Input/output error"),
+])
+def test_an_error_of_the_disk_names_the_file(tmp_path, code, message):
     def write(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(code, os.strerror(code))
 
-    with pytest.raises(OSError, match=r"No space left on device \(make room there, .*\): '.*/file\.txt'") as raised:
+    with pytest.raises(OSError, match=rf"{message}: '.*/file\.txt'") as raised:
         write_atomically(tmp_path / "file.txt", write)
-    assert raised.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
+    assert raised.value.errno == code and list(tmp_path.iterdir()) == []
 
 
 def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):

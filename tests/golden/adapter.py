@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from ended import finish
 from made_up_images import use_tiny_trunk
 from pandas import DataFrame
 from pytest import MonkeyPatch
@@ -22,7 +23,7 @@ from repro import papers
 from repro.audiovisual.recipe import CLIPS
 from repro.image.recipe import IMAGES
 from repro.run.device import full_precision, threads
-from repro.run.fit import finish, load_checkpoint
+from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.run.training import train as train_cell
 from repro.skeleton.recipe import SKELETONS

@@ -159,9 +159,9 @@ class LabNotebook:
         sliders = self.page.locator(".widget-slider", has=self.page.get_by_text(description, exact=True))
         sliders.nth(number).locator(".noUi-handle").press("ArrowRight")
 
-    def press_play(self, number: int = 0) -> None:
-        """Press a Play widget's first button; widgets are counted from 0."""
-        self.page.locator(".widget-play").nth(number).locator("button").first.click()
+    def press(self, number: int, label: str) -> None:
+        """Press the button of that label in a figure, counted from 0."""
+        self.page.locator(FIGURES).nth(number).locator(".updatemenu-button").filter(has_text=label).click()
 
     def _idle(self) -> None:
         """Wait for the status bar, as a kernel that does not run yet is idle elsewhere."""

@@ -102,7 +102,7 @@ def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 def _timeless(path: Path) -> Any:
     """The contents of a file without times and costs."""
     if path.name == "checkpoint.pt":
-        return load_checkpoint(path.parent) | {"seconds": None}
+        return load_checkpoint(path.parent) | {"seconds": None, "cost": None}
     if path.name == "result.json":
         result = json.loads(path.read_text())
         return result | {"cost": result["cost"]["steps"]}

@@ -28,7 +28,9 @@ HOSTILE = (
     f"<div data-figure='{html.escape(HOSTILE_FIGURE)}'></div>",
     "<a href=\"data:text/html,<script>alert('evil')</script>\">link</a>",
 )
-FIGURE = json.dumps({"data": [{"y": [0]}], "layout": {}, "frames": [{"data": [{"y": [n]}]} for n in (1, 2)]})
+PLAY = {"type": "buttons", "buttons": [{"label": "play", "method": "animate", "args": [None]}]}
+FIGURE = json.dumps({"data": [{"y": [0]}], "layout": {"updatemenus": [PLAY]},
+                     "frames": [{"data": [{"y": [n]}]} for n in (1, 2)]})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NAME = "<img src=x onerror=document.title='evil'></script><script>document.title='evil'</script>"
 

@@ -5,11 +5,12 @@ import io
 import json
 
 import torch
+from ended import finish
 from torch import nn
 from tqdm.auto import tqdm
 
 from repro.recipe import Recipe, setting
-from repro.run.fit import finish, fit
+from repro.run.fit import fit
 from repro.run.learner import Learner
 
 

@@ -11,9 +11,8 @@ from nursery import until
 from PIL import Image
 from torchvision.transforms import v2
 
-from repro.image import operations
 from repro.image.augment import CentredView, View, draw_boxes, normalisation
-from repro.image.batches import Streamed, cropped
+from repro.image.batches import Streamed
 from repro.image.readers import Files
 
 CPU, IMAGENET = torch.device("cpu"), normalisation("imagenet")
@@ -83,21 +82,6 @@ def test_pictures_are_those_of_torchvision(pictures, whole):
             assert torch.equal(picture, by_hand(pictures, place, number, view)), f"{SIZES[place]}, {view}"
 
 
-@pytest.mark.parametrize("size", [(500, 375), (90, 33), (16, 70)])
-def test_a_crop_is_within_a_level_of_that_of_a_resident_image(size):
-    picture = Image.fromarray(smooth(*size))
-    image = torch.from_numpy(smooth(*size)).permute(2, 0, 1).unsqueeze(0)
-    for seed in range(10):
-        view = View(32, IMAGENET, scale=(0.01, 1.0))
-        made = cropped(picture, view, torch.Generator().manual_seed(seed))
-        sides = (torch.tensor([side]) for side in reversed(size))
-        generator = torch.Generator().manual_seed(seed)
-        box = draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator)
-        other = operations.resized_crop(operations.as_float(image), box, torch.tensor([False]), 32)[0] * 255
-        difference = v2.functional.pil_to_tensor(made) - other
-        assert difference.abs().max() <= 1.001 and difference.square().mean().sqrt() < 0.5
-
-
 def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, whole):
     order = [5, 2, 8, 0, 5, 7, 1]
     whole, once = joined(whole), joined(batches(pictures, order, batch=2, workers=2))
@@ -112,7 +96,7 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
     assert len(next(made)) == len(VIEWS)
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
         next(made)
-    assert multiprocessing.active_children() == []
+    until(lambda: not multiprocessing.active_children(), seconds=20)
 
 
 SCRIPT = """

@@ -48,6 +48,22 @@ def cifar(folders, monkeypatch):
     return write_tar(path, contents, "cifar-10-batches-py"), images, labels
 
 
+@pytest.fixture
+def mine(folders, monkeypatch):
+    """Declares the data set `mine`, which is one file of that name, and what it expects; returns where that lies."""
+    def declare(name, **expected):
+        like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name=name),))
+        monkeypatch.setitem(DATASETS, "mine", like)
+        declared(monkeypatch, "mine", **expected)
+        return folders / "data" / name
+
+    return declare
+
+
+def pngs(names, images):
+    return {f"{name}.png": png(image) for name, image in zip(names, images, strict=True)}
+
+
 def test_digits_are_scikit_learns():
     digits, expected = data.load("digits"), load_digits()
     np.testing.assert_array_equal(digits.images[:, 0], np.round(expected.images * 255 / 16))
@@ -156,20 +172,16 @@ def test_tiny_imagenet_official_or_a_part_of_it(folders, monkeypatch):
 
 
 @pytest.mark.parametrize("reader", ["class_folders", "numpy_file"])
-def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader):
+def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch, reader):
     """Its official files are in a form that has a reader, which needs no more."""
-    images = pixels(5, 32)
+    images, suffix = pixels(5, 32), {"class_folders": "zip", "numpy_file": "npz"}[reader]
+    path = mine(f"mine/mine.{suffix}", images={"classes": ("cat", "dog"), "reader": reader}, train=3, test=2, classes=2)
     if reader == "class_folders":
         names = ("train/cat/0", "train/dog/0", "train/dog/1", "test/cat/0", "test/dog/0")
-        files = {f"{name}.png": png(image) for name, image in zip(names, images, strict=True)}
-        path = zipped(folders / "data" / "mine" / "mine.zip", files)
+        zipped(path, pngs(names, images))
     else:
-        path = folders / "data" / "mine" / "mine.npz"
         path.parent.mkdir(parents=True)
         np.savez(path, x_train=images[:3], y_train=[0, 1, 1], x_test=images[3:], y_test=[0, 1])
-    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name=f"mine/{path.name}"),))
-    monkeypatch.setitem(DATASETS, "mine", like)
-    declared(monkeypatch, "mine", images={"classes": ("cat", "dog"), "reader": reader}, train=3, test=2, classes=2)
     found = data.load("mine")
     same_as(found, images, [0, 1, 1, 0, 1])
     assert found.classes == ("cat", "dog") and found.test.tolist() == [False] * 3 + [True] * 2
@@ -182,18 +194,16 @@ def test_a_data_set_of_another_name_is_its_manifest(folders, monkeypatch, reader
 
 
 @pytest.mark.parametrize("zipped_up", [False, True])
-def test_class_folders_without_parts_are_split_by_the_names_of_their_files(folders, monkeypatch, zipped_up):
+def test_class_folders_without_parts_are_split_by_the_names_of_their_files(mine, zipped_up):
     """Of three cats and two dogs every second, by name, is for test: cat/1 and dog/b."""
-    images = pixels(5, 32)
-    names = ("cat/0", "cat/1", "cat/2", "dog/a", "dog/b")
-    files = {f"{name}.png": png(image) for name, image in zip(names, images, strict=True)}
-    place = folders / "data" / ("mine.zip" if zipped_up else "mine")
-    path = zipped(place, {f"pets/{name}": content for name, content in files.items()}) if zipped_up else (
-        write_folder(place, dict(reversed(files.items()))))
-    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name=place.name),))
-    monkeypatch.setitem(DATASETS, "mine", like)
     unsplit = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
-    declared(monkeypatch, "mine", images=unsplit, train=3, test=2)
+    path = mine("mine.zip" if zipped_up else "mine", images=unsplit, train=3, test=2)
+    images = pixels(5, 32)
+    files = pngs(("cat/0", "cat/1", "cat/2", "dog/a", "dog/b"), images)
+    if zipped_up:
+        zipped(path, {f"pets/{name}": content for name, content in files.items()})
+    else:
+        write_folder(path, dict(reversed(files.items())))
     found = data.load("mine")
     same_as(found, images, [0, 0, 0, 1, 1])
     assert found.classes == ("cat", "dog") and found.test.tolist() == [False, True, False, False, True]
@@ -212,14 +222,10 @@ def test_a_split_by_names_is_declared_where_there_is_no_other(images):
         dataclasses.replace(DATASETS["cifar10"].images, **images)
 
 
-def test_pictures_that_change_in_a_folder_are_read_again(folders, monkeypatch):
-    images = pixels(4, 32)
-    names = ("train/cat/0", "train/dog/0", "test/cat/0", "test/dog/0")
-    folder = write_folder(folders / "data" / "mine", {f"{name}.png": png(image)
-                                                      for name, image in zip(names, images, strict=True)})
-    like = dataclasses.replace(DATASETS["cifar10"], name="mine", files=(Archive(name="mine"),))
-    monkeypatch.setitem(DATASETS, "mine", like)
-    declared(monkeypatch, "mine", images={"classes": ("cat", "dog"), "reader": "class_folders"}, train=2, test=2)
+def test_pictures_that_change_in_a_folder_are_read_again(mine):
+    folder = mine("mine", images={"classes": ("cat", "dog"), "reader": "class_folders"}, train=2, test=2)
+    images, names = pixels(4, 32), ("train/cat/0", "train/dog/0", "test/cat/0", "test/dog/0")
+    write_folder(folder, pngs(names, images))
     same_as(data.load("mine"), images, [0, 1, 0, 1])
     images[1] = 255 - images[1]
     (folder / "train" / "dog" / "0.png").write_bytes(png(images[1]))

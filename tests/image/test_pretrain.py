@@ -7,22 +7,42 @@ import math
 import numpy as np
 import pytest
 import torch
+import torchvision
 from image_learners import CPU, DIGITS, by_name, in_float64, learner, tiny, trace
-from made_up_images import made_up
+from made_up_images import made_up, tiny_trunk, use_tiny_trunk
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
 from slow_images import METHODS, Slow, assert_same_training
 from states import assert_equal_states
+from torch import nn
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 from repro.image import augment
-from repro.image.augment import CentredView, ShiftedView
+from repro.image.augment import CentredView
 from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
 from repro.image.recipe import VARIANTS, paper
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
+
+
+@pytest.fixture
+def network(request, monkeypatch):
+    """What makes the trunk with plain normalisation: a tiny one, unless a test asks for a ResNet-18."""
+    kind = getattr(request, "param", "tiny")
+    if kind == "tiny":
+        use_tiny_trunk(monkeypatch)
+        return lambda: tiny_trunk(nn.BatchNorm2d)
+
+    def resnet18():
+        trunk = torchvision.models.resnet18()
+        trunk.fc = nn.Identity()
+        if kind == "small stem":
+            trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
+        return trunk
+
+    return resnet18
 
 
 @pytest.mark.parametrize(("network", "method"), [("small stem", "sce"), ("large stem", "jcl"),
@@ -160,26 +180,6 @@ def test_features_are_those_of_the_trunk_in_the_order_asked_for(network):
     torch.testing.assert_close(features, expected)
 
 
-@pytest.mark.parametrize("view", [ShiftedView(DIGITS), augment.probe(8, DIGITS)], ids=["shifted", "crop"])
-def test_features_of_random_views_follow_their_generator(view):
-    fast, index, draws = learner(), torch.arange(20), torch.Generator().manual_seed(1)
-    first, second = (fast.features(index, view, generator=draws) for _ in range(2))
-    assert not torch.isclose(first, second).all(1).any()
-    assert torch.equal(first, fast.features(index, view, generator=torch.Generator().manual_seed(1)))
-    views = view(fast.data.images[index], torch.Generator().manual_seed(1))
-    torch.testing.assert_close(first, fast.model.eval().features(views))
-
-
-@pytest.mark.parametrize("method", ["sce", "supervised"])
-def test_looking_at_the_nearest_neighbour_never_changes_training(method, monkeypatch):
-    watching, blind = learner(method, groups=2), learner(method, groups=2)
-    monkeypatch.setattr(blind, "_nearest_neighbour", lambda: 0.0)
-    assert torch.equal(*(trace(fast, 6)[:, :-1] for fast in (watching, blind)))
-    states = [fast.state_dict() for fast in (watching, blind)]
-    assert states[0].pop("knn1") != states[1].pop("knn1")
-    assert_equal_states(*states)
-
-
 def test_the_nearest_neighbour_of_a_test_image_is_a_training_image():
     data = made_up(test=30)
     fast = learner(data=dataclasses.replace(data, labels=torch.arange(50) % 3))  # which nobody could guess
@@ -257,5 +257,3 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     expected = again.model.eval().features(view(torch.stack(small)))
     torch.testing.assert_close(again.features(torch.tensor([3, 22])), expected)
     assert_equal_states(again.model.state_dict(), undisturbed.model.state_dict())
-
-

@@ -18,7 +18,6 @@ from PIL import ExifTags, Image
 from repro.data import manifest
 from repro.image import data, readers, study
 from repro.image.recipe import smoke
-from tests.campaigns import mutations
 
 REAL = manifest.data_root()
 PARTS = ("a", "b", "_", "-", ".", ".npz", "_npz", ".tar", "tar", "xz")  # of names
@@ -32,8 +31,23 @@ def arrays(**changes):
 
 
 def saved(path, values):
-    np.savez(path, **values)
+    """An `.npz`, in which bytes stand for an array as they are."""
+    np.savez(path, **{name: value for name, value in values.items() if type(value) is not bytes})
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, value in values.items():
+            if type(value) is bytes:
+                archive.writestr(f"{name}.npy", value)
     return path
+
+
+def npy(header, values=b""):
+    """A file of NumPy with a description of its own."""
+    described = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described + values
+
+
+def npy_of(count, values=b""):
+    return npy(f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({count}, 4, 4, 3)}}", values)
 
 
 def packed(path, files):
@@ -70,7 +84,10 @@ def test_a_copy_as_arrays(folders):
         ("cifar10", {"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
         ("cifar10", {"y_test": np.array([0, -1])}, "labels run from -1"),
         ("cifar10", {"x_test": pixels(2, 5)}, r"bad\.npz has 5 x 5 pixels, expected 32 x 32"),
-        ("cifar10", {"x_train": np.array([{}] * 5)}, "Object arrays cannot be loaded"),
+        ("cifar10", {"x_train": npy("{'descr'")}, r"bad\.npz is not an \.npz of images and labels: ."),
+        ("cifar10", {"x_train": npy_of(2**40)}, r"bad\.npz is not an \.npz of images and labels: ."),
+        ("cifar10", {"x_train": npy_of(2**70)}, r"bad\.npz is not an \.npz of images and labels: ."),
+        ("cifar10", {"x_train": npy_of(5, bytes(3))}, r"bad\.npz is not an \.npz of images and labels: ."),
         ("cifar10", {"x_test": pixels(0), "y_test": np.zeros(0, int)}, r"bad\.npz holds no image for test; add some"),
         ("cifar10", {"x_train": pixels(0), "y_train": np.zeros(0, int)}, "holds no image for train; add some"),
         ("cifar100", {"y_test": np.array([0, 100])}, "labels run from 0 to 100, expected 0 to 99"),
@@ -92,28 +109,6 @@ def test_classes_that_have_numbers_may_have_no_image(folders, name, side, most):
     images = {"x_train": pixels(5, side), "x_test": pixels(2, side)}
     found = data.take_in(name, saved(folders / "mine.npz", arrays(y_train=np.array([0, 1, 2, 3, most - 1]), **images)))
     assert len(found.classes) == most
-
-
-def npy(header, values=b""):
-    """A file of NumPy with a description of its own."""
-    described = header.encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(described).to_bytes(2, "little") + described + values
-
-
-HUGE = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4, 4, 3)}"
-
-
-@pytest.mark.parametrize("contents", [
-    npy("{'descr'"), npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), npy(HUGE % 2**40),
-    npy(HUGE % 2**70), npy(HUGE % -1), npy("["), npy(HUGE % 5, bytes(3)),
-], ids=["cut", "object", "huge", "larger", "negative", "bracket", "short"])
-def test_arrays_that_numpy_cannot_read_are_refused_by_name(folders, contents):
-    path = saved(folders / "mine.npz", arrays())
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    path.write_bytes(mutations.zipped([*(members | {"x_train.npy": contents}).items()]))
-    with pytest.raises(ValueError, match=r"mine\.npz is not an \.npz of images and labels: ."):
-        data.take_in("cifar10", path)
 
 
 def test_arrays_that_unpack_to_too_much_are_refused(folders, monkeypatch):
@@ -167,7 +162,21 @@ def test_a_copy_in_class_folders(folders, form, outer):
         assert found.classes == (CIFAR10 if name == "cifar10" else classes)
 
 
+def saved_picture(image, kind="PNG", **options):
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def turned(kind):
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    return saved_picture(Image.fromarray(pixels(1)[0]), kind, exif=exif)
+
+
 PICTURE = png(pixels(1)[0])
+ANIMATION = saved_picture(Image.new("L", (32, 32)), save_all=True, append_images=[Image.new("L", (32, 32), 9)])
+UNREAD = r"bad\.zip: train/cat/0\.png cannot be read as a picture"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,10 @@ PICTURE = png(pixels(1)[0])
         ("cifar10", {"train/cut/0.png": PICTURE}, "did you mean 'cat'"),
         ("cifar10", {"train/cat/0.png": PICTURE, "train/dog/0.png": png(pixels(1, 5)[0])},
          r"bad\.zip: train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
-        ("cifar10", {"train/cat/0.png": PICTURE[:40]}, "train/cat/0.png cannot be read as a picture"),
+        ("cifar10", {"train/cat/0.png": PICTURE[:40]}, UNREAD),
+        ("cifar10", {"train/cat/0.png": turned("JPEG")}, UNREAD + r" \(it is to be turned, orientation 6 of its EXIF"),
+        ("cifar10", {"train/cat/0.png": turned("PNG")}, UNREAD + r" \(it is to be turned, orientation 6"),
+        ("cifar10", {"train/cat/0.png": ANIMATION}, UNREAD + r" \(it is an animation"),
         ("cifar10", {"train/0.png": PICTURE}, "does not lie in train/<class>/"),
         ("cifar10", {"cat/0.png": PICTURE}, "does not lie in train/<class>/"),
         ("cifar10", {"train/cat/0.txt": b""}, "holds no image"),
@@ -190,34 +202,11 @@ def test_class_folders_of_another_form_or_data_set_are_refused(folders, name, fi
         data.take_in(name, zipped(folders / "bad.zip", files))
 
 
-def saved_picture(image, kind="PNG", **options):
-    stream = io.BytesIO()
-    image.save(stream, kind, **options)
-    return stream.getvalue()
-
-
 def test_grey_of_sixteen_bits_is_scaled():
     grey = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
     found = np.asarray(readers.read_rgb(saved_picture(Image.fromarray(grey)), "x.png"))
     expected = [value // 256 for value in range(2**16)]
     assert found.shape == (256, 256, 3) and all(found[..., band].ravel().tolist() == expected for band in range(3))
-
-
-def turned(kind):
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = 6
-    return saved_picture(Image.fromarray(pixels(1)[0]), kind, exif=exif)
-
-
-@pytest.mark.parametrize(("contents", "message"), [
-    (turned("JPEG"), "it is to be turned, orientation 6 of its EXIF: save it as it is seen"),
-    (turned("PNG"), "it is to be turned, orientation 6"),
-    (saved_picture(Image.new("L", (32, 32)), save_all=True, append_images=[Image.new("L", (32, 32), 9)]),
-     "it is an animation"),
-])
-def test_a_picture_that_would_change_in_reading_is_refused(folders, contents, message):
-    with pytest.raises(ValueError, match=rf"bad\.zip: train/cat/0\.png cannot be read as a picture \({message}"):
-        data.take_in("cifar10", zipped(folders / "bad.zip", {"train/cat/0.png": contents}))
 
 
 def test_a_picture_of_another_size_is_not_decoded(folders):

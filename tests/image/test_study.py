@@ -1,6 +1,5 @@
 """How images are trained and measured, also along training, and the weights that a cell leaves."""
 
-import copy
 import dataclasses
 import itertools
 import json
@@ -8,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from ended import finish
 from made_up_images import made_up
 from states import assert_equal_states
 from tqdm import tqdm
@@ -20,7 +20,6 @@ from repro.image.recipe import IMAGES, smoke
 from repro.run import training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint
-from repro.run.fit import finish, load_checkpoint
 from repro.run.store import Store
 
 CPU = torch.device("cpu")
@@ -130,14 +129,6 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
     assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_evaluating_changes_nothing_and_repeats_itself(data):
-    pretrainer = learner(data, "jcl", keys=2, probe_view="crop")
-    pretrainer.step()
-    before = copy.deepcopy(pretrainer.state_dict())
-    assert study.measure(pretrainer) == study.measure(pretrainer)
-    assert_equal_states(pretrainer.state_dict(), before)
-
-
 # ---------------------------------------------------------------------------------------------- a cell
 
 
@@ -158,23 +149,6 @@ def trained(store, chosen):
     with run.claim():
         run.finish(finish(training.train(run, tqdm(disable=True), study=IMAGES, device=CPU)))
     return run.result, run
-
-
-@pytest.mark.parametrize(("method", "probe_view"), [("supervised", "crop"), ("sce", "centred"), ("jcl", "crop")])
-def test_a_training_with_probes_along_it_is_bit_for_bit_the_one_without(store, method, probe_view):
-    changes = {"probe_view": probe_view} | ({"keys": 2} if method == "jcl" else {})
-    (expected, usual), (measures, probed) = (
-        trained(store, small_cell(method, probe_every=every, **changes)) for every in (0, 1)
-    )
-    assert usual.cell.key != probed.cell.key and not (usual.folder / "probes.jsonl").exists()
-    assert_equal_states(*(load_checkpoint(run.folder)["learner"] for run in (usual, probed)))
-    assert {**measures, "cost": None} == {**expected, "cost": None}
-    rows = [json.loads(line) for line in (probed.folder / "probes.jsonl").read_text().splitlines()]
-    steps = 5 if method == "supervised" else 2  # of an epoch: 40 images have labels, the 20 others none
-    assert [row["step"] for row in rows] == [steps, 2 * steps]
-    assert all(row.keys() == {"step", "linear", "linear_best", "knn1"} for row in rows)
-    assert all(row["linear_best"] >= row["linear"] for row in rows)
-    assert rows[-1] == rows[-1] | {name: measures[name] for name in ("linear", "knn1")}
 
 
 # ---------------------------------------------------------------------------------------------- weights

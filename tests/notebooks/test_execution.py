@@ -163,7 +163,8 @@ def test_claims_are_filtered_and_name_experiments(tmp_path):
     table, discrepancies = tables(notebook)
     ids = re.findall(r">\s*(T\d+)\s*</td>", table)
     assert "T1" in ids and f"{len(ids)} claims" in printed(notebook)
-    assert not re.findall(r">\s*([CSJ]\d+)\s*</td>", table) and ">holds<" not in table and "printed/taxonomy" in table
+    assert not re.findall(r">\s*([CSJ]\d+)\s*</td>", table) and ">holds<" not in table
+    assert "printed_by_objective" in table
     assert "T-10" in discrepancies and "C-1" not in discrepancies
     assert len(outputs(notebook, "image/png")) == 1
 

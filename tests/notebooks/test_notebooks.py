@@ -1,6 +1,5 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
-import inspect
 import re
 
 import nbformat
@@ -9,7 +8,7 @@ from executed_notebooks import CELLLESS, FOLDER, RESULTS, SMOKE, begin, code_cel
 from pandas import DataFrame
 
 from repro import TABLES, notebook
-from repro.papers.taxonomy import explored_runs, figures
+from repro.papers.taxonomy import figures
 from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
 
@@ -23,9 +22,8 @@ EMBEDDED = {  # data set of a notebook by default, with the number of cells of i
     "weights": ("synthetic", 1),
 }
 TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer",  # of notebooks not named as theirs
-         "weights": "taxonomy"}
-TABLELESS = {"explore"}
-PARTS = {"weights": {"objectives": "CE"}}  # of a table, which a notebook shows alone
+         "weights": "taxonomy", "explore": "taxonomy"}
+PARTS = {"weights": {"objectives": "CE"}, "explore": {"objectives": "CE+AD,AD"}}  # of a table, shown alone
 REQUIRED = ("dataset", "preset", "seeds", "device")
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
@@ -37,7 +35,7 @@ each_and_those_that_read = pytest.mark.parametrize("path", sorted(FOLDER.glob("*
 
 def test_there_is_a_notebook_for_every_table():
     assert {path.stem for path in NOTEBOOKS} == set(EMBEDDED)
-    assert {TABLE.get(name, name) for name in set(EMBEDDED) - TABLELESS} <= set(TABLES)
+    assert {TABLE.get(name, name) for name in EMBEDDED} <= set(TABLES)
 
 
 @each_and_those_that_read
@@ -145,15 +143,6 @@ def test_any_field_of_the_recipe_is_a_parameter(tmp_path, monkeypatch):
     assert [cell.recipe.ad_weight for cell in TABLES["taxonomy"].cells(**settings)] == [2.0, 3.0]
 
 
-def test_the_explorer_declares_whatever_its_cells_take():
-    declared = {}
-    exec(nbformat.read(FOLDER / "explore.ipynb", as_version=4).cells[1].source, declared)
-    accepted = inspect.signature(explored_runs.cells).parameters
-    assert {name: value for name, value in declared.items() if not name.startswith("_")} == {
-        given: parameter.default for given, parameter in accepted.items()
-    }
-
-
 def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
     table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "published": [None, None]})
     html = notebook.shown(table, precision=1).to_html()
@@ -162,11 +151,12 @@ def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_t
         notebook.shown(table[:0])
 
 
-def test_what_is_to_be_done_counts_the_presets_that_there_are(tmp_path, monkeypatch, capsys):
+def test_cells_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    listed = [TABLES["taxonomy"].cells(preset=preset, objectives="CE")[0] for preset in ("quick", "smoke", "quick")]
-    notebook.begin({}, lambda: listed)
-    assert "3 cells of preset quick, smoke on synthetic, 0 finished" in capsys.readouterr().out
+    begin("taxonomy", seeds="0-2")
+    begin("taxonomy", seeds="0-2", train="never")
+    finished = [line for line in capsys.readouterr().out.splitlines() if line.startswith("48 cells of preset quick")]
+    assert [line.partition(", ")[2] for line in finished] == ["0 finished", "48 finished"]
 
 
 def test_the_poses_are_those_of_the_pipeline(tmp_path, monkeypatch):

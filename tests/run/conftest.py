@@ -44,11 +44,11 @@ class Holder(threading.Thread):
 
 @pytest.fixture
 def held(store):
-    """Holds CELLS[0] elsewhere; returns a function that starts it with the result it shall have."""
+    """Holds a cell elsewhere, by default CELLS[0]; returns a function that starts it with the result it shall have."""
     holders = []
 
-    def start(result=None) -> Holder:
-        holders.append(Holder(store.run(CELLS[0]), result))
+    def start(result=None, cell=CELLS[0]) -> Holder:
+        holders.append(Holder(store.run(cell), result))
         holders[-1].start()
         assert holders[-1].has_claim.wait(60)
         return holders[-1]

@@ -1,7 +1,7 @@
 """What holds of every learner of every study: skeletons, images, clips, grids of characters, and fine-tuning.
 
 It is taken up again to the same bits, its streams are apart, equal seeds start alike, what its recipe does not use
-changes nothing, and its steps can be recorded, or it says why not.
+changes nothing, nor do probes along its training, and its steps can be recorded, or it says why not.
 """
 
 import copy
@@ -21,10 +21,13 @@ from stand_in import StandIn, as_recorded
 from states import assert_equal_states
 
 from repro.audiovisual.finetune import FineTuner
+from repro.audiovisual.recipe import CLIPS
 from repro.contrast.arguments import raised
 from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
 from repro.image import pretrain
+from repro.image.recipe import IMAGES
 from repro.run import device
+from repro.skeleton.recipe import SKELETONS
 from repro.skeleton.terms import PRINTED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -63,7 +66,7 @@ def tuner(modality="video", seed=2, **changes):
 
 
 def named(part):
-    return getattr(part, "__name__", str(part))
+    return getattr(part, "__name__", getattr(part, "name", str(part)))
 
 
 RECORDABLE = [
@@ -188,6 +191,28 @@ def test_equal_seeds_start_alike_whatever_the_method_and_others_otherwise(make, 
     assert torch.equal(torch.get_rng_state(), before)
 
 
+# ---------------------------------------------------------------------------------------------- probes
+
+
+PROBED = {"probe_epochs": 3, "probe_batch": 7}
+
+
+@pytest.mark.parametrize(("study", "make", "arguments", "changes"), [
+    *((SKELETONS, skeletons, (objectives,), PROBED | {"epochs": 1}) for objectives in ("AD", ALL)),
+    *((IMAGES, images, (method,), PROBED | {"probe_view": "crop"}) for method in ("supervised", "sce", "jcl")),
+    *((CLIPS, pairs, (method, "multidigits"), {"epochs": 1}) for method in ("smoco", "cmacc")),
+], ids=named)
+def test_probes_along_training_change_no_bit_of_it_and_end_with_what_is_reported(study, make, arguments, changes):
+    plain, probed = (make(*arguments, **changes) for _ in range(2))
+    for _ in range(plain.total_steps):
+        assert torch.equal(probed.step(), plain.step())
+        found = study.probe(probed)
+    assert_equal_states(probed.state_dict(), plain.state_dict())
+    result = study.measure(plain)
+    assert found.pop("linear_best", 100.0) >= found["linear"] == result["linear"]
+    assert found == {name: result[name] for name in found}
+
+
 # ---------------------------------------------------------------------------------------------- unused fields
 
 
@@ -227,6 +252,20 @@ def test_what_a_recipe_does_not_use_changes_no_bit_of_its_training(make, argumen
             assert torch.equal(trace(type(usual)(changed, usual.data, usual.seed, CPU), 3), values), field.name
             tried += 1
     assert tried >= 3
+
+
+@pytest.mark.parametrize(("make", "arguments", "changes"), [
+    (skeletons, (ALL,), {"select": "best_on_test", "select_every": 1}), (skeletons, ("random",), {}),
+    (images, ("sce",), {}), (images, ("supervised",), {}), (pairs, ("cmacc",), {}), (pairs, ("supervised",), {}),
+], ids=named)
+def test_a_setting_of_the_evaluation_changes_no_bit_of_the_training(make, arguments, changes):
+    usual = make(*arguments, **changes)
+    values, names = [usual.step() for _ in range(usual.total_steps)], usual.recipe.evaluation_fields()
+    for name in names:
+        other = type(usual)(next(others(usual.recipe, name)), usual.data, usual.seed, CPU)
+        assert all(torch.equal(other.step(), value) for value in values), name
+        assert_equal_states(other.state_dict(), usual.state_dict())
+    assert len(names) >= 5
 
 
 # ---------------------------------------------------------------------------------------------- recorded steps

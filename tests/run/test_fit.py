@@ -10,12 +10,13 @@ import types
 
 import pytest
 import torch
+from ended import finish
 from states import assert_equal_states
 from tqdm.auto import tqdm
 from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
-from repro.run.fit import NonFiniteLoss, finish, fit, load_checkpoint, save_checkpoint
+from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 
 
 @pytest.fixture
@@ -81,11 +82,22 @@ def test_seconds_are_summed_over_interruptions_without_what_was_lost_and_without
 def test_nothing_to_train(tmp_path):
     learner = Walk(total_steps=0)
     for _ in range(2):
-        assert train(learner, tmp_path) == {"seconds": 0.0, "steps": 0.0}
+        cost = train(learner, tmp_path)
+        assert cost["seconds"] == cost["steps"] == 0
         state = load_checkpoint(tmp_path)
         assert state["step"] == 0
         assert_equal_states(state["learner"], Walk().state_dict())
     assert not (tmp_path / "progress.jsonl").exists() and learner.history == {}
+
+
+def test_a_training_that_had_come_to_its_end_says_where_and_with_which_code(tmp_path, monkeypatch):
+    now = {"commit": "first", "device": "one"}
+    monkeypatch.setattr("repro.run.fit.cost", lambda device: {**now})
+    cost = train(Walk(), tmp_path)
+    assert cost.keys() == {"seconds", "steps"}  # whoever has asked for it knows
+    now["commit"] = "second"
+    again = train(Walk(), tmp_path)
+    assert again == cost | {"commit": "first", "device": "one", "code": None}
 
 
 def test_the_last_checkpoint_holds_the_final_state_from_which_no_step_is_taken(tmp_path):

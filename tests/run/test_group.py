@@ -1,8 +1,9 @@
 """Two processes that share every batch, beside one process with as many ghost groups."""
 
-import data_parallel
 import pytest
 import torch
+import two_processes
+from image_learners import learner
 
 from repro.experiments import find_table
 from repro.run import group
@@ -10,44 +11,34 @@ from repro.run.group import average_statistics, check_alone, check_shared, gathe
 
 
 @pytest.fixture(scope="module")
-def images():
-    draws = torch.Generator().manual_seed(2)
-    return torch.randn(data_parallel.STEPS * data_parallel.BATCH, 3, 6, 6, dtype=torch.float64, generator=draws)
+def ranks(tmp_path_factory):
+    """What each of two processes computes, by method."""
+    folder = tmp_path_factory.mktemp("two")
+    ended = two_processes.launched(folder, "steps", str(folder))
+    assert ended.returncode == 0, ended.stderr
+    return [torch.load(folder / f"{rank}.pt") for rank in (0, 1)]
 
 
-@pytest.fixture(scope="module")
-def two_processes(tmp_path_factory, images):
-    return data_parallel.in_two_processes(tmp_path_factory.mktemp("two"), small_encoder(), images)
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("method", two_processes.LEARNERS)
+def test_two_processes_equal_one_with_two_ghost_groups(ranks, method):
+    """In losses, weights, statistics, dictionary, generators and features."""
+    expected = two_processes.steps(method)
+    assert expected["terms"].dtype == torch.float64
+    assert expected["model"]["trunk.0.weight"].dtype == torch.float64
+    for found in ranks:
+        assert found[method].pop("precision") == expected["precision"]
+        assert 2 * found[method].pop("rows") == expected["rows"] == 8
+        torch.testing.assert_close(found[method], {name: expected[name] for name in found[method]})
 
 
-def small_encoder():
-    torch.manual_seed(4)
-    return data_parallel.SmallEncoder().double()
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_two_processes_equal_one_with_two_ghost_groups(two_processes, images, shuffle):
-    one = data_parallel.train(data_parallel.Small(small_encoder(), images, shuffle))
-    for found in two_processes:
-        torch.testing.assert_close(found[shuffle], one)
-
-
-def test_shuffling_changes_the_company_of_keys(two_processes):
-    plain, shuffled = (two_processes[0][flag]["steps"][0]["keys"] for flag in (False, True))
-    assert not torch.allclose(plain, shuffled, rtol=0.1)
-
-
-def test_gathered_rows_are_in_the_order_of_the_whole_batch(two_processes):
-    for found in two_processes:
-        assert found["gathered"].flatten().tolist() == [0, 10, 1, 11, 2, 12]
-
-
-def test_what_processes_cannot_share_is_refused(two_processes):
-    for found in two_processes:
-        batch, groups, fits = found["divided"]
-        assert batch.startswith("batch=7 or groups=2 cannot be divided among 2 processes") and "--groups 8" in batch
-        assert groups.startswith("batch=16 or groups=3 cannot be divided among 2 processes") and fits is None
-        assert "clips: these cells are trained by one process each, not by the 2 of torchrun" in found["alone"]
+@pytest.mark.parametrize(("batch", "groups", "fits"), [(7, 2, False), (16, 3, False), (16, 8, True)])
+def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch, batch, groups, fits):
+    monkeypatch.setattr(group, "process", lambda: (0, 2))
+    if fits:
+        return check_shared(batch, groups)
+    with pytest.raises(ValueError, match=rf"batch={batch} or groups={groups} .* 2 processes, .*--groups 8"):
+        check_shared(batch, groups)
 
 
 @pytest.mark.parametrize("table", ["image_methods", "taxonomy", "cross_modal"])
@@ -61,12 +52,11 @@ def test_cells_of_images_alone_are_shared(table, monkeypatch):
             find_table(table).cells()
 
 
-def test_a_process_alone_is_left_as_it_is(images):
-    learner, rows = data_parallel.Small(small_encoder(), images, True), torch.randn(4, 3)
-    before = dict(vars(learner))
-    assert shared(learner) is learner and vars(learner) == before and gather(rows) is rows
+def test_a_process_alone_is_left_as_it_is():
+    alone, rows = learner(groups=2), torch.randn(4, 3)
+    before, statistics = dict(vars(alone)), [value.clone() for value in alone.model.buffers()]
+    assert shared(alone) is alone and vars(alone) == before and gather(rows) is rows
     check_shared(7, 3)
     check_alone("clips")
-    statistics = [value.clone() for value in learner.model.buffers()]
-    average_statistics(learner.model)
-    assert all(torch.equal(*pair) for pair in zip(learner.model.buffers(), statistics, strict=True))
+    average_statistics(alone.model)
+    assert all(torch.equal(*pair) for pair in zip(alone.model.buffers(), statistics, strict=True))

@@ -140,6 +140,19 @@ def test_fine_tuning_counts_whole_also_where_pretraining_is_half_done(store, mon
     assert "with 3 processes at least 17 min." in total  # the longest cell
 
 
+def test_of_cells_with_one_training_the_first_alone_takes_its_time_and_of_those_that_are_trained_none(store):
+    """Two that are measured otherwise than their preset; the training of seed 1 has come to its end."""
+    cells = [dataclasses.replace(cell(seed, steps=600, opening=opening), trained=Timed(steps=600))
+             for opening in (4.0, 5.0) for seed in (0, 1, 2)]
+    begun(store, cells[1].training, 600)
+    begun(store, cells[2].training, 300)
+    learner = Learner(Timed(steps=600, usual=0.5, opening=0.5, costly=0))
+    text = plan(cells, lambda cell, device: iter([learner]), store, CPU, 1)
+    assert "0 of 6 cells are finished, 4 are measured from weights that are there or come of another" in text
+    first, second = (line.split() for line in text.splitlines()[1:3])
+    assert float(first[-2]) == pytest.approx(1.5 * float(first[-3]), abs=1e-6) and float(second[-2]) == 0
+
+
 def test_a_process_group_makes_no_plan(store, monkeypatch):
     monkeypatch.setattr(devices, "grouped", lambda: True)
     with pytest.raises(ValueError, match="leave out torchrun"):

@@ -10,6 +10,7 @@ import weakref
 
 import pytest
 import torch
+from ended import finish
 from made_up_pairs import CPU
 from made_up_skeletons import learner as skeleton_learner
 from made_up_skeletons import made_up as made_up_skeletons
@@ -18,7 +19,7 @@ from tqdm.auto import tqdm
 from walks import Walk
 
 from repro.contrast.arguments import raised
-from repro.run.fit import finish, fit
+from repro.run.fit import fit
 from repro.run.recorded import Buffers, Recorded
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -82,7 +82,7 @@ def test_an_outdated_result_counts_as_long_as_there_is_no_checkpoint_to_measure_
     (run.folder / "result.json").write_text(json.dumps(earlier))
     assert run.result == earlier and evaluation_of(earlier) == stored.get("evaluation", 1)
     (run.folder / "checkpoint.pt").touch()
-    assert run.result is None and run.read() == earlier and trained(run.folder) == 1.0
+    assert run.result is None and run.read() == earlier and run.done == 1.0
     run.finish({"linear": 51.0, "cost": {"seconds": 0.0}})
     assert run.result == {"linear": 51.0, "cost": {"seconds": 1.0}, "evaluation": 3}  # what the training cost stays
 

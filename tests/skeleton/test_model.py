@@ -97,12 +97,3 @@ def test_embeddings_have_unit_length_and_the_heads_direction(head):
     embeddings = model.embed(readouts)
     torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(20))
     torch.testing.assert_close((embeddings * model.head(readouts)).sum(1), model.head(readouts).norm(dim=1))
-
-
-@pytest.mark.parametrize("kind", ["readout", "embedding"])
-def test_what_is_decoded_is_the_readout_or_its_embedding(kind):
-    torch.manual_seed(7)
-    model = SkeletonModel(SMALL.replace(decoder_input=kind), 6, ())
-    readouts = 3 * torch.randn(4, 8)
-    expected = {"readout": readouts, "embedding": model.embed(readouts)}[kind]
-    assert torch.equal(model.decode(readouts, 9), model.decoder(expected, 9))

@@ -28,7 +28,6 @@ from ntu_files import (
 from slow_skeletons import slow_view_invariant
 
 from repro.data import manifest
-from repro.experiments import find_table
 from repro.skeleton import DATASETS, data, ntu
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
@@ -272,12 +271,13 @@ def test_without_distribution_or_preparation_what_to_do_is_said(distribution, mo
         data.load("ntu")
 
 
-def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
+def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution, repro):
     distribution(FEW)
     for refused in (ntu.prepare, lambda: data.load("ntu")):
         with pytest.raises(ValueError, match=r"protocol xsub: train 4, test 1; expected train 6, .*--subset"):
             refused()
-    ntu.prepare(subset=True)
+    _, printed, _ = repro("data", "prepare", "ntu", "--subset", "--workers", "1")
+    assert "4 recordings" in printed and "xsub: 3 train of 5 / 1 test of 4 declared" in printed
     loaded = data.load("ntu", subset=True)
     assert loaded.name == "ntu (subset)" and len(loaded.lengths) == 4
     with pytest.raises(ValueError, match=r"batch=32 exceeds the 3 training sequences of ntu \(subset\)"):
@@ -338,18 +338,3 @@ def test_files_that_are_none_of_the_distribution_are_left_out_and_counted(distri
     (folder / "more" / "S001C001P001R001A001.skeleton").write_bytes(text(ONE))
     with pytest.raises(ValueError, match="S001C001P001R001A001 is there twice"):
         ntu.prepare(subset=True, skip_bad=True)
-
-
-def test_from_files_to_a_table(distribution, repro, tmp_path, monkeypatch):
-    people = itertools.product((1, 38, 3), (1, 2, 3), (1, 2), ("S001", "S002"))
-    distribution({f"{setup}C00{camera}P{person:03d}R00{take}A00{1 + (person + take) % 2}": recording(
-        (FIRST, 0, body(12 + 3 * take + camera, seed))) for seed, (person, camera, take, setup) in enumerate(people)})
-    _, printed, _ = repro("data", "prepare", "ntu", "--subset", "--workers", "1")
-    assert "36 recordings" in printed and "xsub: 24 train of 5 / 12 test of 4 declared" in printed
-    smallest = ["--dataset", "ntu", "--subset", "--preset", "smoke", "--objectives", "random,CE+AD", "--device", "cpu"]
-    status, table, _ = repro("run", "taxonomy", *smallest)
-    assert status == 0 and table.startswith("ntu (subset), smoke recipe") and len(table.splitlines()) == 4
-    cell, = find_table("taxonomy").cells("ntu", preset="smoke", objectives="CE+AD", protocol="xview", subset=True)
-    assert (cell.label, cell.dataset) == ("CE+AD, protocol=xview", "ntu (subset)")
-    with pytest.raises(ValueError, match="of protocol xsub: "):
-        find_table("taxonomy").cells("ntu", preset="smoke")

@@ -15,6 +15,15 @@ from repro.skeleton.recipe import smoke
 pytestmark = pytest.mark.usefixtures("runs", "one_thread")
 
 
+@pytest.fixture(scope="module")
+def data():
+    """Every fifth sequence of the bundled data."""
+    whole = study.data_of(smoke("synthetic", "CE"))
+    names = ("lengths", "labels", "train", "test", "views", "subjects")
+    rows = (torch.arange(len(whole.lengths)) % 5 == 0).repeat_interleave(whole.lengths)
+    return dataclasses.replace(whole, frames=whole.frames[rows], **{name: getattr(whole, name)[::5] for name in names})
+
+
 def untrained(data, objectives="random", seed=0, **changes):
     return Pretrainer(smoke("synthetic", objectives, batch=64, **changes), data, seed, CPU)
 

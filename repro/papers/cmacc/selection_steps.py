@@ -2,13 +2,16 @@
 
 from typing import NamedTuple
 
+import pandas as pd
 import torch
+from pandas import DataFrame
 from torch import Tensor
 
 from repro.contrast import negatives
 
 SIZES = (120, 60, 30, 15, 8, 4, 2, 1)      # members of each category: some are rare, as in real pools
 LARGEST = 24                               # candidates that are selected, at most
+KINDS = CANDIDATE, DRAWN = "candidate, as large as its chance", "drawn, the last one larger"
 TITLES = {"random": "random", "feature": "active, features", "gradient": "active, gradients"}
 
 
@@ -35,13 +38,6 @@ def pool() -> Pool:
     return Pool(candidates, categories, queries)
 
 
-def order(strategy: str, pool: Pool, seed: int) -> Tensor:
-    """The candidates that `contrast.negatives.select` chooses, (LARGEST,), in its order; a strategy of `TITLES`."""
-    generator = torch.Generator().manual_seed(seed)
-    return negatives.select(strategy, pool.candidates, pool.queries, pool.queries, n_select=LARGEST, excluded=None,
-                            generator=generator)
-
-
 def chances(strategy: str, pool: Pool, chosen: Tensor) -> Tensor:
     """The chances of all candidates to be drawn next, once those of the rows `chosen` have been; they add up to 1.
 
@@ -58,3 +54,27 @@ def chances(strategy: str, pool: Pool, chosen: Tensor) -> Tensor:
     distances = torch.stack([negatives.pairwise_sq_distance(a, b, row) for row in chosen.tolist()])
     nearest = distances.amin(0) * left
     return nearest / nearest.sum()
+
+
+def steps(seed: int) -> DataFrame:
+    """What `contrast.negatives.select` draws by every strategy, one after the other.
+
+    Returns:
+        A row for each strategy (`TITLES`, and how many categories are covered in the end), `drawn` (how many, from 1 to
+        `LARGEST`) and candidate: x, y, kind (of `KINDS`), chance (% to be drawn next), size (chance, or a mark).
+    """
+    given, parts = pool(), []
+    x, y = given.candidates.T.numpy()
+    for strategy, title in TITLES.items():
+        chosen = negatives.select(
+            strategy, given.candidates, given.queries, given.queries, n_select=LARGEST, excluded=None,
+            generator=torch.Generator().manual_seed(seed))
+        title += f": {LARGEST} drawn are of {len(given.categories[chosen].unique())} of {len(SIZES)} categories"
+        for count in range(1, LARGEST + 1):
+            percent = 100 * chances(strategy, given, chosen[:count]).numpy()
+            rows = DataFrame({"strategy": title, "drawn": count, "x": x, "y": y, "kind": CANDIDATE, "chance": percent,
+                              "size": percent})
+            rows.loc[chosen[:count].numpy(), ["kind", "size"]] = DRAWN, 3.0
+            rows.loc[int(chosen[count - 1]), "size"] = 9.0
+            parts.append(rows)
+    return pd.concat(parts)

@@ -72,7 +72,7 @@ def by_target(cells: DataFrame) -> DataFrame:
 def _encoders(cells: DataFrame, *judged_by: str) -> Series:
     """A text for every cell that is the same where recipes differ in how their encoders are judged alone."""
     fields = [name for name in CLIPS.fields if name not in judged_by and name in cells]
-    return cells[fields].astype(str).agg(", ".join, axis="columns") if len(cells) else Series(dtype=str)
+    return Series([", ".join(values) for values in cells[fields].map(str).to_numpy()], cells.index, dtype=str)
 
 
 def over_splits(cells: DataFrame) -> DataFrame:

@@ -1,28 +1,18 @@
 """Skeleton runs to look into: which there are, and what they make of sequences."""
 
 import dataclasses
-import functools
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from repro.data import manifest
-from repro.papers.taxonomy.tables import TABLES
 from repro.recipe import entry_name
-from repro.run.display import in_one_display
-from repro.run.engine import pool_of, run_cells
 from repro.run.store import Cell, Store
-from repro.run.training import train
-from repro.skeleton.data import Sequences, SkeletonSet
+from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, augment
-from repro.skeleton.recipe import METHODS, SKELETONS, VERSION, SkeletonRecipe
+from repro.skeleton.recipe import SKELETONS, VERSION, SkeletonRecipe
 from repro.skeleton.study import data_of, restored
 
-FIRST_OBJECTIVES = ("CE+AD", "AD")  # looked at where nothing is finished
-FIRST_LOOK = {"epochs": 3}  # of the quick recipe for bundled data: seconds instead of minutes
-MOST = 1500                   # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
-CAMERA_FRAMES = ("raw", "authors")  # pipelines that leave a recording as its camera saw it
+MOST = 1500  # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,82 +44,30 @@ class ExploredRun:
         return self.pretrainer.model.encoder(sequences.to(self.pretrainer.device), lengths)
 
 
-def cells(
-    dataset: str = "synthetic",
-    *,
-    preset: str = "auto",
-    objectives: str = "auto",
-    seeds: str | int = "0",
-    protocol: str = "auto",
-    pipeline: str = "default",
-    subset: bool = False,
-    device: str = "auto",
-) -> list[Cell]:
-    """The cells to look into first. Loads the data and trains nothing.
+def available(asked: list[Cell]) -> dict[str, dict]:
+    """All finished runs on the data of these cells that have their weights.
 
-    Args:
-        dataset, preset, seeds, protocol, pipeline, subset, device: as for the taxonomy's `repro.run_table`.
-        objectives: a comma list of objectives of the taxonomy, or "auto": what is finished with these seeds and this
-            preset ("auto": any but smoke runs); else CE+AD and AD, on bundled data with the quick recipe for fewer
-            epochs.
-
-    Raises:
-        ValueError, FileNotFoundError: as `repro.table.Table.cells`.
-    """
-    choices: dict[str, Any] = {"preset": preset, "seeds": seeds, "protocol": protocol, "pipeline": pipeline,
-                               "subset": subset, "device": device}
-    asked = ",".join(FIRST_OBJECTIVES) if objectives == "auto" else objectives
-    planned = TABLES["taxonomy"].cells(dataset, objectives=asked, **choices)
-    if objectives != "auto":
-        return planned
-    finished = [
-        SKELETONS.cell(SkeletonRecipe.from_dict(cell["recipe"]), cell["seed"], cell["preset"], cell["changes"])
-        for cell in finished_runs(data_of(planned[0].recipe))
-        if cell["seed"] in {cell.seed for cell in planned}
-        and (cell["preset"] != "smoke" if preset == "auto" else cell["preset"] == preset)
-    ]
-    if not finished and planned[0].preset == "quick" and manifest.bundled(dataset):
-        planned = TABLES["taxonomy"].cells(dataset, objectives=asked, **choices, **FIRST_LOOK)
-    return finished or sorted(planned, key=lambda cell: FIRST_OBJECTIVES.index(cell.recipe.objectives))
-
-
-def available(planned: list[Cell], device: torch.device) -> dict[str, dict]:
-    """Train what is missing of the planned cells, then list all runs on their data that can be looked into.
-
-    Smoke runs are left out, which a line says, unless some are planned.
+    Smoke runs are left out, which a line says, unless some are asked for.
 
     Returns:
-        By key, the planned ones first, finished cells as `Store.finished` describes them.
+        By key, those asked for first, as `Store.finished` describes them.
 
     Raises:
-        ValueError: if all have lost their weights.
+        ValueError: if there is none.
     """
-    first_look = planned[0].recipe.epochs == FIRST_LOOK["epochs"]  # which takes as long as workers to start
-    store, pool = Store(), pool_of("inline" if first_look else "auto", "auto", planned, device)
-    with in_one_display():
-        run_cells(planned, functools.partial(train, study=SKELETONS, device=device), store, pool=pool)
-    listed = {cell["key"]: cell for cell in finished_runs(data_of(planned[0].recipe))}
-    smoke = [key for key, cell in listed.items() if cell["preset"] == "smoke"]
-    if smoke and planned[0].preset != "smoke":
-        print(f"{len(smoke)} smoke runs are left out; preset smoke looks into them")
-        listed = {key: cell for key, cell in listed.items() if key not in smoke}
-    if not listed:
-        raise ValueError(f"no checkpoint.pt is left in the folders of {planned[0].label} and others in "
-                         f"{store.root}; delete these folders, to train the runs again")
-    return {cell.key: listed[cell.key] for cell in planned if cell.key in listed} | listed
-
-
-def finished_runs(data: SkeletonSet) -> list[dict]:
-    """The finished cells that were trained on these data and have their weights, as `Store.finished` describes them."""
-    store = Store()
+    store, data, with_smoke = Store(), data_of(asked[0].recipe), asked[0].preset == "smoke"
     usable = [
         cell for cell in store.finished()
-        if cell["study"] == SKELETONS.name and (cell["digest"], cell["version"]) == (data.digest, VERSION)
+        if (cell["study"], cell["digest"], cell["version"]) == (SKELETONS.name, data.digest, VERSION)
         and (store.folder(cell["key"]) / "checkpoint.pt").exists()
     ]
-    objectives = (cell["recipe"]["objectives"] for cell in usable)
-    order = list(dict.fromkeys([*FIRST_OBJECTIVES, *METHODS, *sorted(objectives)]))
-    return sorted(usable, key=lambda cell: (cell["preset"], order.index(cell["recipe"]["objectives"]), label(cell)))
+    runs = {cell["key"]: cell for cell in sorted(usable, key=label) if with_smoke or cell["preset"] != "smoke"}
+    if len(runs) < len(usable):
+        print(f"{len(usable) - len(runs)} smoke runs are left out; preset smoke looks into them")
+    if not runs:
+        raise ValueError(f"no finished run on {data.name} has its checkpoint.pt in {store.root}; delete the folders of "
+                         "those that have lost theirs, and run this notebook with train='missing'")
+    return {cell.key: runs[cell.key] for cell in asked if cell.key in runs} | runs
 
 
 def label(cell: dict) -> str:
@@ -161,19 +99,13 @@ def part_of(data: SkeletonSet, most: int = MOST) -> SkeletonSet:
     return dataclasses.replace(data, frames=frames, **columns)
 
 
-def sequence_of(data: SkeletonSet, index: int) -> Tensor:
-    """One sequence, (T, D), without padding."""
-    return Sequences(data.frames, data.lengths).batch(torch.tensor([index]))[0][0]
-
-
 def augmented(sequence: Tensor, recipe: SkeletonRecipe, seed: int) -> Tensor:
     """Two independent views of a sequence (T, D), as training makes them: (2, T, D)."""
     generator, lengths = torch.Generator().manual_seed(seed), torch.full((2,), len(sequence))
     return augment(sequence.expand(2, -1, -1), lengths, flip=recipe.flip, shear=recipe.shear, generator=generator)
 
 
-def reference(recipe: SkeletonRecipe) -> tuple[int, str]:
-    """The frame of reference of the recipe's pipeline: which coordinate is the vertical, and the unit in words."""
-    pipeline = "authors" if (recipe.dataset, recipe.pipeline) == ("ntu", "default") else recipe.pipeline
-    scaled = pipeline in ("default", "predict_cluster")
-    return 1 if pipeline in CAMERA_FRAMES else 2, "scaled to [-1, 1]" if scaled else "m"
+def vertical(recipe: SkeletonRecipe) -> int:
+    """Which coordinate is the vertical: 1 as a camera saw a recording, 2 where a pipeline has turned it to the body."""
+    seen_by_camera = recipe.pipeline in ("raw", "authors") or (recipe.dataset, recipe.pipeline) == ("ntu", "default")
+    return 1 if seen_by_camera else 2

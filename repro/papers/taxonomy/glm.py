@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy import stats
-from statsmodels.regression.linear_model import OLS  # `statsmodels.api` takes half a second more
+from scipy import special
 
 from repro.data import manifest
 from repro.recipe import choose
@@ -73,6 +72,8 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
 
     Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
+    from statsmodels.regression.linear_model import OLS  # which takes time, as `MixedLM` below
+
     data = selected(table, outcome, rows)
     if data.index.has_duplicates:
         repeated = sorted(set(data.index[data.index.duplicated()]))
@@ -127,10 +128,10 @@ def coefficients(results: Any, *, freedom: int | None = None) -> DataFrame:
     """
     df = freedom or results.df_resid
     estimate, error = results.params[TERMS], results.bse[TERMS]
-    t, reach = estimate / error, stats.t.ppf(0.975, df) * error
+    t, reach = estimate / error, special.stdtrit(df, 0.975) * error
     table = DataFrame({
         "term": TERMS, "estimate": estimate, "error": error, "low": estimate - reach, "high": estimate + reach,
-        "t": t, "df": df, "p_one_tailed": stats.t.sf(t, df), "p_two_tailed": 2 * stats.t.sf(abs(t), df),
+        "t": t, "df": df, "p_one_tailed": special.stdtr(df, -t), "p_two_tailed": 2 * special.stdtr(df, -abs(t)),
     }).reset_index(drop=True)
     return table.assign(p_corrected=statistics.holm(table["p_one_tailed"]))
 
@@ -197,7 +198,7 @@ def replicated(
 
 def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:
     """Results of `MixedLM`; None if it does not converge, or leaves no variance between objectives."""
-    from statsmodels.regression.mixed_linear_model import MixedLM  # which takes time, and few fit
+    from statsmodels.regression.mixed_linear_model import MixedLM
     from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
     model = MixedLM(data[outcome], _design(data), groups=data.index.to_numpy())

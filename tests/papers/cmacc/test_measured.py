@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from ended import finish
 from made_up_pairs import GRIDS, grids
 from tqdm.auto import tqdm
 
@@ -19,7 +20,7 @@ from repro.contrast.embeddings import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import measured
 from repro.run.device import threads
-from repro.run.fit import finish, fit
+from repro.run.fit import fit
 from repro.run.store import Cell, Store
 
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from repro.contrast.negatives import select
-from repro.papers.cmacc.selection_steps import LARGEST, SIZES, TITLES, chances, order, pool
+from repro.papers.cmacc.selection_steps import CANDIDATE, DRAWN, LARGEST, SIZES, TITLES, chances, pool, steps
 
 POOL = pool()
 
@@ -16,6 +16,13 @@ def gradient(candidate):
     logits = (POOL.queries @ weight.T) @ candidate
     torch.nn.functional.cross_entropy(logits[None], logits.argmax()[None]).backward()
     return weight.grad.flatten()
+
+
+def drawn(strategy, seed):
+    """What the package selects, in its order."""
+    generator = torch.Generator().manual_seed(seed)
+    return select(strategy, POOL.candidates, POOL.queries, POOL.queries, n_select=LARGEST, excluded=None,
+                  generator=generator)
 
 
 def test_the_pool_has_categories_of_every_size_and_is_always_the_same():
@@ -29,21 +36,27 @@ def test_the_pool_has_categories_of_every_size_and_is_always_the_same():
 @pytest.mark.parametrize("strategy", ["feature", "gradient"])
 def test_chances_are_squared_distances_to_the_nearest_drawn(strategy):
     points = POOL.candidates if strategy == "feature" else torch.stack([gradient(row) for row in POOL.candidates])
-    drawn = order(strategy, POOL, 3)[:5]
-    nearest = ((points[:, None] - points[drawn]) ** 2).sum(2).amin(1)
-    np.testing.assert_allclose(chances(strategy, POOL, drawn), nearest / nearest.sum(), atol=1e-9)
+    first = drawn(strategy, 3)[:5]
+    nearest = ((points[:, None] - points[first]) ** 2).sum(2).amin(1)
+    np.testing.assert_allclose(chances(strategy, POOL, first), nearest / nearest.sum(), atol=1e-9)
 
 
-@pytest.mark.parametrize("strategy", TITLES)
-def test_the_order_is_the_package_s_and_follows_the_chances(strategy):
-    drawn, generator = order(strategy, POOL, 5), torch.Generator().manual_seed(5)
-    expected = select(strategy, POOL.candidates, POOL.queries, POOL.queries, n_select=LARGEST, excluded=None,
-                      generator=generator)
-    assert torch.equal(drawn, expected) and len(drawn.unique()) == LARGEST
-    np.testing.assert_allclose(chances(strategy, POOL, drawn[:0]), 1 / sum(SIZES))
-    for count in range(LARGEST):
-        found = chances(strategy, POOL, drawn[:count])
-        assert found[drawn[count]] > 0 and not found[drawn[:count]].any()
-        assert float(found.sum()) == pytest.approx(1)
-    if strategy == "random":
-        assert found.unique().tolist() == [0, pytest.approx(1 / (sum(SIZES) - LARGEST + 1))]
+@pytest.mark.parametrize(("number", "strategy"), [*enumerate(TITLES)])
+def test_steps_are_the_package_s_draws_and_follow_the_chances(number, strategy):
+    expected = drawn(strategy, 5)
+    rows = steps(5)
+    title = rows["strategy"].unique()[number]
+    covered = len(set(POOL.categories[expected].tolist()))
+    assert title == f"{TITLES[strategy]}: {LARGEST} drawn are of {covered} of {len(SIZES)} categories"
+    np.testing.assert_allclose(chances(strategy, POOL, expected[:0]), 1 / sum(SIZES))
+    for count, step in rows[rows["strategy"] == title].groupby("drawn"):
+        np.testing.assert_array_equal(step[["x", "y"]], POOL.candidates)
+        marked = step["kind"] == DRAWN
+        assert sorted(np.flatnonzero(marked)) == sorted(expected[:count].tolist())
+        assert step["size"].iloc[int(expected[count - 1])] == step["size"][marked].max()
+        assert (step["size"] == step["chance"])[step["kind"] == CANDIDATE].all()
+        assert not step["chance"][marked].any() and step["chance"].sum() == pytest.approx(100)
+        if count < LARGEST:
+            assert step["chance"].iloc[int(expected[count])] > 0
+        if strategy == "random":
+            assert sorted(step["chance"].unique()) == [0, pytest.approx(100 / (sum(SIZES) - count))]

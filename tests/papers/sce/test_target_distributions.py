@@ -1,12 +1,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch.nn.functional import normalize
 
-from repro.papers.sce.target_distributions import distributions, losses, perplexity
+from repro.contrast import objectives
+from repro.papers.sce.target_distributions import distributions
 
 SETTINGS = {"temperature": 0.2, "key_temperature": 0.07, "weight": 0.3}
 
@@ -41,23 +41,18 @@ def by_hand(query, key, negatives, temperature, key_temperature, weight):
 
 @pytest.mark.parametrize("changes", [
     {}, {"weight": 0.0}, {"weight": 1.0}, {"temperature": 0.01}, {"key_temperature": 1.0}], ids=str)
-def test_distributions_are_those_of_the_definitions_and_losses_their_cross_entropies(changes):
-    given, settings = features(), SETTINGS | changes
+def test_distributions_are_those_of_the_definitions_and_their_cross_entropies_the_objectives(changes):
+    given, settings = [part.double() for part in features()], SETTINGS | changes
     nearest = (given[2] @ given[1][0]).argmax()
-    table = distributions(*given, torch.arange(12) == nearest, **settings)
-    for name, expected in by_hand(*given, **settings).items():
-        np.testing.assert_allclose(table[name], expected, rtol=1e-5, atol=1e-12, err_msg=name)
-    assert table["kind"].tolist() == ["positive key", "same action", *["another action"] * 11]
-    found, keys, weight = losses(*given, **settings), table[1:], settings["weight"]
-    assert found["SCE"] == pytest.approx(-(table["sce_target"] * np.log(table["sce_prediction"])).sum())
-    assert found["InfoNCE"] == pytest.approx(-np.log(table["sce_prediction"][0]))
-    assert found["ReSSL"] == pytest.approx(-(keys["ressl_target"] * np.log(keys["ressl_prediction"])).sum())
-    assert found["Ceil"] == pytest.approx(-np.log(1 - table["sce_prediction"][0]))
-    assert found["SCE"] == pytest.approx(weight * found["InfoNCE"] + (1 - weight) * (found["ReSSL"] + found["Ceil"]))
-
-
-@pytest.mark.parametrize(("shares", "expected"), [
-    ([0.25] * 4, 4), ([1.0, 0.0], 1), ([math.nan, 0.5, 0.5], 2), ([0.5, 0.25, 0.25], 2**1.5),
-])
-def test_perplexity(shares, expected):
-    assert perplexity(pd.Series(shares)) == pytest.approx(expected)
+    table, expected = distributions(*given, torch.arange(12) == nearest, **settings), by_hand(*given, **settings)
+    kinds = ["positive key", "same action", *["another action"] * 11]
+    for name, first in (("sce", 0), ("ressl", 1)):
+        rows = table[table["objective"] == {"sce": "SCE", "ressl": "ReSSL"}[name]]
+        assert rows["kind"].tolist() == kinds[first:] and rows["key"].tolist() == [*range(first, 13)]
+        np.testing.assert_allclose(rows["similarity"], expected["similarity"][first:], rtol=1e-5)
+        for column in ("target", "prediction"):
+            np.testing.assert_allclose(rows[column], expected[f"{name}_{column}"][first:], rtol=1e-5, atol=1e-12)
+        loss = -(rows["target"] * np.log(rows["prediction"])).sum()
+        temperatures = settings["temperature"], settings["key_temperature"]
+        assert loss == pytest.approx(float({"sce": objectives.sce, "ressl": objectives.ressl}[name](
+            *given, *temperatures, *[settings["weight"]][first:])))

@@ -46,23 +46,16 @@ def test_each_rule_reads_its_number_off_a_curve():
     assert all({*values.index} <= {"AE", "CE"} for rule, values in found.items() if rule not in rules.DEPARTING)
 
 
-def test_departures_are_called_as_logs_call_them():
-    weights = rules.DEPARTING["weights of November 2020"]
-    assert rules._entry("AE+CE+AD", weights["AE+CE+AD"]) == "AE+CE+AD, ae_weight=10.0, ad_weight=50.0"
-    squared = rules.DEPARTING["squared differences, weight 0.0004"]
-    assert rules._entry("AD", squared["AD"]) == "AD, ad_weight=0.0004, ad_loss=squared"
-
-
 def test_distances_of_a_column_from_the_print():
     ours = {name: value + 4.0 * (name == "CE") - 8.0 * (name == "AD+CD") for name, value in PRINTED.items()}
     table = rules.compared(log_of(flat(ours)))
     row = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 0)].iloc[0]
     both = pd.DataFrame({"ours": ours, "printed": PRINTED})
-    assert row["objectives"] == 15 and row["runs"] == 45 and row["absent"] == ""
+    assert row["objectives"] == 15
     assert row["spearman"] == pytest.approx(both.corr(method="spearman").iloc[0, 1])
     assert row["rmse"] == pytest.approx(np.sqrt((4**2 + 8**2) / 15))
-    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == 2
-    assert row["highest"] == 5 and row["highest_gap"] == pytest.approx((4 - 8) / 7)
+    assert row["apart"] == 2  # by a deviation of 1
+    assert row["highest_gap"] == pytest.approx((4 - 8) / 7)
     assert row["spearman_low"] <= row["spearman"] <= row["spearman_high"]
     swapped = table[(table["rule"] == "epoch 20") & (table["exchanged"] == 1)].iloc[0]
     gap = PRINTED["AE+CD"] - PRINTED["AE+AD+CD"]
@@ -82,45 +75,25 @@ def test_one_deviation_between_seeds_judges_all_but_those_that_fall_apart():
         curves["AE", seed] = [(PRINTED["AE"] + away - 20.0, 0.0, 70.0)] * 3
     curves = {key: curve for key, curve in curves.items() if key not in {("AD+CD", 0), ("AD+CD", 1)}}
     row = rules.compared(log_of(curves)).iloc[0]
-    assert row["deviation"] == pytest.approx(1.0) and row["apart"] == 1 and row["highest"] == 6  # AD+CD of one seed too
+    assert row["apart"] == 1
 
 
 def test_a_departure_of_one_seed_is_judged_by_the_deviation_of_the_last_epoch_if_that_is_known():
     departing = {("CE+AD, ad_weight=25.0", 0): [(PRINTED["CE+AD"] - 4.0, 0.0, 70.0)] * 3}
     row = rules.compared(log_of(flat(PRINTED) | departing)).query("rule == 'weights of November 2020'").iloc[0]
-    assert (row["objectives"], row["deviation"], row["apart"], row["highest"]) == (1, pytest.approx(1.0), 1, 0)
+    assert (row["objectives"], row["apart"]) == (1, 1)
     alone = {key: curve for key, curve in flat(PRINTED).items() if key[1] == 0}
     table = rules.compared(log_of(alone | departing))
-    assert table["apart"].isna().all() and table["highest"].isna().all()
+    assert table["apart"].isna().all()
 
 
-def test_rows_that_were_not_run_are_named_and_never_filled():
+def test_rows_that_were_not_run_are_never_filled():
     table = rules.compared(log_of(flat({"CE": 80.0, "AD": 70.0, "CD": 60.0})))
     assert set(table["objectives"]) == {3}
-    assert "AE+CE+AD" in table["absent"].iloc[0] and "CE," not in table["absent"].iloc[0].replace("+CE,", "")
     two = rules.compared(log_of(flat({"CE": 80.0, "AD": 70.0})))  # whose order is right or wrong, no more
     assert two["spearman"].isna().all() and two["rmse"].notna().all()
     assert rules.compared(log_of(flat({"CE": 80.0}), preset="quick")).empty
     assert rules.compared(log_of(flat({"CE": 80.0}), dataset="synthetic")).empty
-
-
-@pytest.mark.parametrize(("low", "high", "verdict"), [
-    (60.37, 76.81, "supported"), (60.37, 90.0, "undecided"), (60.37, 64.0, "undecided"), (75.0, 76.81, "refuted"),
-])
-def test_the_exchange_has_one_verdict(low, high, verdict):
-    curves = flat({"CD": 77.73, "AE+CD": low, "AE+AD+CD": high})
-    found = rules.exchanged(log_of(curves))
-    assert found.verdict == verdict and (found.highest, found.lowest) == (low + 1, high - 1)
-
-
-def test_an_exchange_is_judged_from_epoch_20_on_and_not_without_its_runs():
-    curves = flat({"CD": 77.73, "AE+CD": 60.37, "AE+AD+CD": 76.81})
-    early = {key: [(90.0, 90.0, 90.0), *curve[1:]] if key == ("AE+CD", 0) else curve for key, curve in curves.items()}
-    assert rules.exchanged(log_of(early)).verdict == "supported"
-    assert rules.exchanged(log_of(flat({"CD": 77.0, "AE+CD": 60.0}))) is None
-    alone = {key: curve for key, curve in curves.items() if key[0] != "AE+CD" or key[1] == 0}  # of unknown deviation
-    found = rules.exchanged(log_of(alone))
-    assert found.verdict == "undecided" and np.isnan([found.epoch, found.away]).all()
 
 
 def test_every_rule_has_two_rows_as_printed_and_exchanged():

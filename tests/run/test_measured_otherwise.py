@@ -1,0 +1,262 @@
+"""Cells that leave their preset in settings of the evaluation alone: they are measured, and nothing is trained."""
+
+import dataclasses
+import functools
+import json
+import os
+import threading
+
+import pytest
+import torch
+from made_up_study import TOY, Toy, Two, learners
+from states import assert_equal_states
+
+from repro import run_table
+from repro.doctor import examined_runs
+from repro.experiments import find_table, plan_table
+from repro.recipe import setting
+from repro.run import training
+from repro.run.engine import Here, run_cells
+from repro.run.fit import fit, load_checkpoint
+from repro.run.store import Cell, Store
+from repro.skeleton.recipe import SKELETONS
+
+CPU = torch.device("cpu")
+SMOKE = {"preset": "smoke", "device": "cpu", "engine": "inline"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probed(Toy):
+    scale: float = setting(1.0, "paper", least=0, evaluation=True)
+
+
+def preset(dataset, method, **changes):
+    return Probed(dataset=dataset, method=method).replace(**{"scale": 2.0} | changes)
+
+
+def measure(learner):
+    return {"linear": learner.recipe.scale * learner.model["number"].item()}
+
+
+STUDY = dataclasses.replace(TOY, name="probed", recipe=Probed, presets={"paper": preset}, measure=measure)
+
+
+def cell(seed=0, method="plain", **changes) -> Cell:
+    return STUDY.cell(preset("ucla", method, **changes), seed, "paper", changes)
+
+
+USUAL, HALF, TENFOLD = cell(), cell(scale=1.0), cell(scale=20.0)
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The steps that learners have taken: the seed of each."""
+    steps, compute = [], Two.compute
+    monkeypatch.setattr(Two, "compute", lambda learner: steps.append(learner.seed) or compute(learner))
+    return steps
+
+
+def run(store, *cells, study=STUDY, lanes=1):
+    """Bring cells to their results; these without what they cost."""
+    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Here(lanes))
+    return [{name: value for name, value in store.run(each).result.items() if name != "cost"} for each in cells]
+
+
+def alone(each):
+    """The same cell, which is trained by itself whatever else there is."""
+    return dataclasses.replace(each, trained=None)
+
+
+def losses(folder):
+    return [json.loads(line) | {"seconds": 0} for line in (folder / "progress.jsonl").read_text().splitlines()]
+
+
+def test_its_training_is_the_cell_of_its_preset():
+    assert USUAL.training is USUAL and alone(HALF).training.key == HALF.key != USUAL.key
+    other = cell(scale=1.0, depth=3)
+    assert HALF.training == USUAL and other.training == cell(depth=3)
+    assert (HALF.training.changes, other.training.changes) == ({}, {"depth": 3})
+    assert cell(1, scale=1.0).training == cell(1) != USUAL
+
+
+@pytest.mark.parametrize("order", [(USUAL, HALF, TENFOLD), (HALF, USUAL, TENFOLD), (TENFOLD, HALF, USUAL)])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_whole_training(
+    store, taken, tmp_path, order, lanes
+):
+    found = run(store, *order, lanes=lanes)
+    assert taken == [0, 0]
+    apart = Store(tmp_path / "apart")
+    assert found == run(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
+    assert taken == [0] * 8
+    for each in order:
+        folder, whole = store.folder(each.key), apart.folder(each.key)
+        assert losses(folder) == losses(whole)
+        assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
+
+
+def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
+    run(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
+    before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.name != "owner.json"}
+    taken.clear()
+    assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
+    assert taken == [] and {path: path.read_bytes() for path in before} == before
+    assert os.path.samefile(*(store.folder(each.key) / "checkpoint.pt" for each in (USUAL, HALF)))
+    assert [*examined_runs(store.root)] == ["cells: 3 finished, 0 unfinished"]
+
+
+def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, taken):
+    def interrupted(learner):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(store, HALF, study=dataclasses.replace(STUDY, measure=interrupted))
+    assert taken == [0, 0] and store.run(HALF).result is None
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+
+
+@pytest.mark.parametrize("asked", [USUAL, TENFOLD])
+def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(store, taken, monkeypatch, asked):
+    def interrupted(learner, compute=Two.compute):
+        if taken:
+            raise KeyboardInterrupt
+        return compute(learner)
+
+    monkeypatch.setattr(Two, "report_steps", 1)
+    monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Two, "compute", interrupted)
+        run(store, HALF)
+    assert taken == [0] and 0 < store.run(HALF).done == store.run(asked).done < 1
+    assert run(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
+
+
+def test_what_is_killed_before_it_has_all_of_its_training_takes_it_over_again(store, taken, monkeypatch):
+    link = os.link
+
+    def killed(source, target):
+        link(source, target)
+        if source.name == "progress.jsonl":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(store, HALF)
+    monkeypatch.undo()
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+
+
+def test_the_cost_is_that_of_the_training(store, monkeypatch):
+    run(store, HALF)
+    cost = store.run(HALF).result["cost"]
+    monkeypatch.setattr(training.devices, "cost", lambda device: {"finished": "later", "commit": "another"})
+    monkeypatch.setattr("repro.run.code.identity", lambda module: "other code")
+    run(store, USUAL, TENFOLD)
+    known = {name: value for name, value in cost.items() if name not in ("finished", "peak_mb")}
+    for each in (USUAL, TENFOLD):
+        found = store.run(each).result["cost"]
+        assert {name: found[name] for name in known} == known and found["finished"] <= cost["finished"]
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half of one")])
+def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, damage):
+    run(store, USUAL)
+    damage(store.folder(USUAL.key) / "checkpoint.pt")
+    before = {path.name for path in store.folder(USUAL.key).iterdir()}
+    taken.clear()
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+    assert {path.name for path in store.folder(USUAL.key).iterdir()} == before
+
+
+def test_a_cell_that_has_begun_by_itself_goes_on_by_itself(store, taken):
+    run(store, alone(HALF))
+    (store.folder(HALF.key) / "result.json").unlink()
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+    assert not store.folder(USUAL.key).exists()
+
+
+def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
+    elsewhere = held(cell=USUAL)
+    with store.run(HALF).claim() as claimed:
+        assert not claimed
+    threading.Timer(0.2, elsewhere.let_go.set).start()
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+    assert "waiting for process" in capsys.readouterr().err
+
+
+def test_what_follows_the_first_learner_is_trained_for_each(store, taken):
+    first, second = cell(method="both"), cell(method="both", scale=1.0)
+    assert [result["linear"] for result in run(store, first, second)] == pytest.approx([2 * 5.2, 5.2])
+    assert taken == [0, 0, 10, 10, 10, 10]
+    assert [*learners(first.recipe, None, 0, CPU)][1].name == "second"
+
+
+# ---------------------------------------------------------------------------------------------- all studies
+
+
+MEASURED = [
+    ("taxonomy", {"objectives": "CE"}, {"probe_epochs": 3, "probe_batch": 50, "probe_learning_rate": 1.0,
+                                        "probe_standardised_rate": 0.2, "probe_momentum": 0.5,
+                                        "probe_final_rate": 0.5}),
+    ("image_methods", {"method": "sce"}, {"probe_epochs": 3, "probe_batch": 50, "probe_learning_rate": 1.0,
+                                          "probe_momentum": 0.5, "probe_view": "shifted", "probe_padding": 1,
+                                          "select": "best_on_test"}),
+    ("transfer", {"method": "cmacc"}, {"finetune_epochs": 2, "finetune_batch": 60, "finetune_window": 4,
+                                       "finetune_windows": 2, "finetune_learning_rate": 0.01}),
+]
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(("name", "asked", "settings"), MEASURED, ids=lambda value: value if type(value) is str else "")
+def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_step(
+    name, asked, settings, tmp_path, monkeypatch, request
+):
+    table = find_table(name)
+    study = table.study
+    if study.name == "clips":
+        request.getfixturevalue("clips_prepared")
+    assert [*settings] == [field for field in settings if field in study.recipe.evaluation_fields()]
+    assert {*settings} == {*study.recipe.evaluation_fields()}
+    run_table(name, **SMOKE, **asked)
+    found = plan_table(name, preset="smoke", device="cpu", **asked, **settings)
+    assert "0 of 1 cells are finished, 1 are measured from weights" in found
+    pretrainer = type(next(study.learners(*_parts(table, asked), CPU)))
+    step = pretrainer.step
+    monkeypatch.setattr(pretrainer, "step", None)
+    run_table(name, **SMOKE, **asked, **settings)
+    monkeypatch.setattr(pretrainer, "step", step)
+    other, = table.cells(preset="smoke", device="cpu", **asked, **settings)
+    usual, = table.cells(preset="smoke", device="cpu", **asked)
+    assert other.training == usual and other.digest == usual.digest
+    measured = Store().run(other).result
+    expected, = run(Store(tmp_path / "apart"), alone(other), study=study)
+    assert {name: value for name, value in measured.items() if name != "cost"} == expected
+    assert measured != Store().run(usual).result
+
+
+def _parts(table, asked):
+    each, = table.cells(preset="smoke", device="cpu", **asked)
+    return each.recipe, table.study.load(each.recipe), each.seed
+
+
+@pytest.mark.usefixtures("runs")
+def test_processes_share_one_training():
+    rows = run_table("taxonomy", preset="smoke", device="cpu", objectives="CE", engine="local", workers=2,
+                     probe_learning_rate="1,3")
+    assert len(rows) == 2 and rows["ours"].nunique() > 1
+    store = Store()
+    cells = find_table("taxonomy").cells(preset="smoke", device="cpu", objectives="CE", probe_learning_rate="1,3")
+    files = {(store.folder(each.key) / "checkpoint.pt").stat().st_ino for each in (*cells, cells[0].training)}
+    assert len(files) == 1
+
+
+def test_probes_along_training_that_are_asked_for_are_part_of_it():
+    """Weights along the way are not kept: a cell that is to be probed there otherwise is trained."""
+    def made(**changes):
+        return SKELETONS.cell(SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
+
+    otherwise = {"probe_epochs": 5}
+    assert made().recipe.probe_every == 1
+    for every, apart in ((1, False), (0, False), (2, True)):
+        each = made(probe_every=every, **otherwise)
+        assert (each.training is each) == apart
