@@ -186,6 +186,12 @@ def test_entries_hold_every_printed_number_against_ours():
     assert table["p"].tolist() == pytest.approx(expected)
     assert table["error"].tolist() == pytest.approx([statistics.pooled(runs).value * math.sqrt(4 / 3)] * 3)
     assert table["p_holm"].tolist() == pytest.approx(multipletests(table["p"], method="holm")[1])
+    assert table["ours"].tolist() == runs.mean(axis=1)[["a", "c", "d"]].tolist()
+    assert table["printed"].tolist() == [0.5, 9, 3] and (table["ours"] - table["printed"]).equals(table["difference"])
+    kinds = Series(["x", "x", "x", "y", "y"], runs.index)
+    own = [statistics.pooled(runs[kinds == kind]).value for kind in "xxy"]
+    apart = statistics.entries(runs, printed, kinds)["error"].tolist()
+    assert apart == pytest.approx([value * math.sqrt(4 / 3) for value in own]) and own[0] != own[2]
     assert statistics.entries(runs, Series(dtype=float)).empty
 
 
