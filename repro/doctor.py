@@ -136,7 +136,8 @@ def examined_runs(root: Path) -> Iterator[str]:
     yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
     for folder in begun[:LISTED]:
         saved = "" if (folder / "checkpoint.pt").exists() else ", nothing of it saved yet"
-        yield f"unfinished: {folder}: {trained(folder):.0%} trained{saved}; {owner(folder)} has it or had it last"
+        done = f"{trained(folder):.0%} done, evaluation counted as a step{saved}"
+        yield f"unfinished: {folder}: {done}; {owner(folder)} has it or had it last"
     if begun:
         yield "an unfinished cell goes on when it is asked for again"
     committed = manifest.project_root() / "figures" / ".figures"

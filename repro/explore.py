@@ -140,7 +140,7 @@ class Explorer:
                                     marker={"size": [15, 10] * count, "symbol": ["star", "circle-open"] * count}))
         figure = px.scatter(
             pd.concat(parts), x="x", y="y", color=colour, facet_col="title", hover_name="said", custom_data="row",
-            render_mode="svg", color_discrete_sequence=px.colors.sample_colorscale("turbo", len(set(groups))))
+            render_mode="svg", color_discrete_sequence=px.colors.sample_colorscale("turbo", max(2, len(set(groups)))))
         figure.update_traces(marker_size=5, hovertemplate="%{hovertext}<extra></extra>")
         figure.update_xaxes(matches=None, title="").update_yaxes(matches=None, title="")
         figure.add_traces(marks, rows=[1, 1], cols=[1, 2])

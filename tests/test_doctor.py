@@ -97,7 +97,7 @@ def test_sound_cells_are_counted(runs, finished):
         pass  # as it began: nothing was trained
     (count, unfinished, _), problems = found(runs)
     assert count == "cells: 2 finished, 1 unfinished" and problems == []
-    assert unfinished.startswith(f"unfinished: {folder}: 0% trained")
+    assert unfinished.startswith(f"unfinished: {folder}: 0% done")
     assert found(runs / "missing") == (["cells: 0 finished, 0 unfinished"], [])
 
 
@@ -138,9 +138,10 @@ def test_a_few_unfinished_cells_are_named(runs):
     (count, *lines, _), problems = found(runs)
     assert count == f"cells: 0 finished, {LISTED + 2} unfinished" and problems == []
     assert len(lines) == LISTED
-    assert all(f": 75% trained, nothing of it saved yet; process {os.getpid()} on " in line for line in lines)
+    done, owner = "75% done, evaluation counted as a step", f"; process {os.getpid()} on "
+    assert all(f": {done}, nothing of it saved yet{owner}" in line for line in lines)
     (run.folder.parent / CELL.key / "checkpoint.pt").touch()
-    assert sum(f": 75% trained; process {os.getpid()} on " in line for line in found(runs)[0]) == 1
+    assert sum(f": {done}{owner}" in line for line in found(runs)[0]) == 1
 
 
 def test_what_killed_commands_left_is_named_and_counts_no_cells(runs):

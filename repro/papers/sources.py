@@ -46,12 +46,12 @@ def reader() -> Read:
     @functools.cache
     def read(names: str) -> Results:
         parts = {name: one(name) for name in names.split()}
-        return next(iter(parts.values())) if len(parts) == 1 else _told_apart(parts)
+        return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
 
     return read
 
 
-def _told_apart(parts: dict[str, Results]) -> Results:
+def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)

@@ -266,7 +266,7 @@ def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, re
             differences.append(MISSING)
         elif not math.isnan(number):
             differences.append(statistics.from_number(runs, one, number, judged))
-        elif results.paired:
+        elif results.paired and kinds[one] == kinds[other]:
             differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
         else:
             differences.append(statistics.contrast(runs, one, other, judged))
@@ -312,7 +312,7 @@ def below(numbers: Numbers, margin: float = 0.0) -> str:
 def within(numbers: Numbers, margin: float) -> str:
     """Whether all differences lie within the margin on either side, by two one-sided tests each."""
     return conjunction(numbers, lambda number: max(number.p("greater", -margin), number.p("less", margin)),
-                       lambda number: min(number.p("less", -margin), number.p("greater", margin)))
+                       lambda number: min(1, 2 * min(number.p("less", -margin), number.p("greater", margin))))
 
 
 def different(numbers: Numbers, margin: float = 0.0) -> str:

@@ -255,10 +255,10 @@ def leading(plot: Plot, data: DataFrame) -> str:
     """Which line or name is highest in each panel, where that is more than seeds scatter, as a sentence.
 
     The highest and the next differ by more than twice the standard error of the difference of their means. Lines are
-    taken at the place with the largest value of their own. Of differences, how many are larger than twice their error.
+    taken at the place with the largest value of their own. Of differences, from where to where they reach.
     """
     if plot.minus and data["unit"].nunique() > 1:
-        return _told_apart(plot, data[data[LINE] != plot.minus])
+        return _ranges(plot, data[data[LINE] != plot.minus])
     by, sentences = LINE if data[LINE].nunique() > 1 else "x", {}
     for panel, rows in data.dropna(subset="value").groupby("panel", sort=False):
         best = rows.sort_values("value", ascending=False).drop_duplicates(by)
@@ -280,11 +280,10 @@ def leading(plot: Plot, data: DataFrame) -> str:
     return finding[:1].upper() + finding[1:]
 
 
-def _told_apart(plot: Plot, differences: DataFrame) -> str:
-    """In how many places a line differs from `plot.minus` by more than twice the error of the difference."""
-    known, counts = differences.dropna(subset="std"), []
-    for line, rows in known.groupby(LINE, sort=False):
-        apart = (rows["value"].abs() > rows["std"]).sum()
-        counts.append(f"{plot.line_called(line)} in {apart} of {len(rows)}")
-    other = plot.line_called(plot.minus)
-    return f"Places that differ from {other} by over twice the error: " + "; ".join(counts or ["unknown of one seed"])
+def _ranges(plot: Plot, differences: DataFrame) -> str:
+    """From where to where each line departs from `plot.minus`; whether seeds decide that is for a claim to say."""
+    ranges = []
+    for line, rows in differences.groupby(LINE, sort=False):
+        low, high = rows["value"].min(), rows["value"].max()
+        ranges.append(f"{plot.line_called(line)} {low:+.1f} to {high:+.1f}")
+    return f"Points from {plot.line_called(plot.minus)}: " + "; ".join(ranges)

@@ -105,10 +105,10 @@ def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
     named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
-    chosen = telling_apart(named, named)
+    chosen = telling_apart(named, named) or [*named.columns[:1]]
     shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
-    return named[chosen or [*named.columns[:1]]], shared if chosen else []
+    return named[chosen], shared
 
 
 def _measured(mean: float, deviation: float, seeds: int) -> str:

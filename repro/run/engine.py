@@ -248,8 +248,8 @@ def _share(
 ) -> dict[str, Exception]:
     """Have the pool train the cells that no other command holds; what failed, by key.
 
-    A job is as many cells as a process has lanes, or fewer, so that every process has one. A cell whose process is
-    lost, or that ends with an error of its own, is tried once more, by itself.
+    A job is as many cells as a process has lanes, or fewer where there are processes for more jobs. A cell whose
+    process is lost, or that ends with an error of its own, is tried once more, by itself.
     """
     failed: dict[str, Exception] = {}
     lost: set[str] = set()
@@ -260,8 +260,8 @@ def _share(
         def submitted(job: Sequence[Cell]) -> Future[Ended]:
             return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
-        size = min(pool.lanes, math.ceil(len(cells) / pool.count()))
-        jobs = [cells[first : first + size] for first in range(0, len(cells), size)]
+        shares = max(math.ceil(len(cells) / pool.lanes), min(len(cells), pool.count()))
+        jobs = [cells[number::shares] for number in range(shares)]
         waiting = {submitted(job): job for job in jobs}
         told: set[str] = set()
         while waiting:

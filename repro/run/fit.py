@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
+ANEW = "move that folder away, and that of the cell whose weights it took over, if any: then the cell starts anew"
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -184,7 +185,7 @@ def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
     """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
     if state["step"] > steps:
         raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
-                         "move that folder away, and the cell starts anew")
+                         + ANEW)
 
 
 def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
@@ -210,9 +211,9 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
         raise
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
-                         f"state does not fit ({error}); move that folder away, and the cell starts anew") from error
+                         f"state does not fit ({error}); {ANEW}") from error
     if code and code.differs(known["code"]) and first():
-        tqdm.write(f"{folder} was begun by other code; move it away to begin anew, or {code.advice()}", file=sys.stderr)
+        tqdm.write(f"{folder} was begun by other code; {ANEW}; or {code.advice()}", file=sys.stderr)
     return state["step"], state["seconds"], known if whole else {}
 
 

@@ -124,7 +124,7 @@ class Run:
 
     @property
     def training(self) -> "Run":
-        """The run whose weights are measured: this one once it has some itself, or where the other has lost its."""
+        """The run whose weights are measured: the training's, unless this one has some, or the other has lost its."""
         other = Run(self.folder.with_name(self.cell.training.key), self.cell.training)
         lost = (other.folder / "result.json").exists() and not (other.folder / "checkpoint.pt").exists()
         return self if lost or (self.folder / "checkpoint.pt").exists() else other
@@ -145,7 +145,7 @@ class Run:
     def adopt(self, training: "Run") -> None:
         """Take over the losses and the last weights of a training that has come to its end."""
         (training.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
-        for name in ("progress.jsonl", "checkpoint.pt"):  # the last makes them its own
+        for name in ("progress.jsonl", "checkpoint.pt"):  # the weights last: with them this run goes on by itself
             if (training.folder / name).exists():
                 share(training.folder / name, self.folder / name)
 

@@ -247,10 +247,13 @@ def test_a_pseudo_label_has_not_always_the_smallest_gradient():
 
 
 def test_a_category_is_easier_than_another():
-    rows = DataFrame({"query": "video", "category": ["a", "b", "c"], "pairs": 100, "accuracy": [20.0, 50.0, 80.0]})
+    accuracy = {"category": ["a", "b", "c"], "accuracy": [20.0, 50.0, 80.0]}
+    rows = DataFrame(accuracy | {"query": "video", "seed": 0, "pairs": 100})
     row, = cmacc.by_category(rows).itertuples()
     assert row.excess == pytest.approx(72.0 - 2) and row.excess_error == 2.0
     assert cmacc.by_category(rows.assign(accuracy=50.0))["excess"].item() == -2
+    both = pd.concat([rows, rows.assign(seed=1)])  # another encoder reads the same pairs
+    assert cmacc.by_category(both)["excess"].tolist() == [row.excess] * 2
 
 
 def test_the_closed_form_keeps_less_and_multiplies_less_than_as_many_losses():

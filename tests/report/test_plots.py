@@ -97,7 +97,7 @@ def test_differences_have_twice_the_standard_error_of_two_means():
     assert less["value"].tolist() == [1.0, 1.5]
     assert less["std"].tolist() == pytest.approx([2 * (0.09 / 9 + 0.16 / 4) ** 0.5, math.nan], nan_ok=True)
     assert len(plot(rows).axes) == 2
-    assert plots.leading(plot, data) == "Places that differ from a by over twice the error: b in 1 of 1"
+    assert plots.leading(plot, data) == "Points from a: b +1.0 to +1.5"
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
 
 

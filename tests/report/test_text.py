@@ -31,6 +31,14 @@ def test_mean_deviation_and_seeds_printed_and_difference_stand_beside_what_tells
     assert readable(ROWS.iloc[:0]) == "no cell is finished"
 
 
+def test_the_title_of_a_single_row_says_how_it_departs():
+    rows = SWEPT[2:].copy()
+    rows.insert(2, "departures", [{"epochs": 3}])
+    assert readable(rows).splitlines() == [
+        "x, paper recipe, keys 1, epochs=3", "method  ours", "b       40.0 ± 0.0 (2)",
+    ]
+
+
 def test_the_difference_from_a_row_has_the_standard_error_of_two_means():
     rows = ROWS.iloc[:2]
     said = readable(rows, "CE").splitlines()[2]

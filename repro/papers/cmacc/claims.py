@@ -114,13 +114,14 @@ def by_category(rows: DataFrame) -> DataFrame:
     """By how much chi-squared of the pretext accuracy by category exceeds its expectation, were it one in all of them.
 
     Of f degrees of freedom it has the expectation f and the deviation sqrt(2 f), and is nearly normal where f is large.
+    Encoders, a seed each, read the same pairs: together they are no more pairs.
     """
     counts, found = rows.assign(right=rows["accuracy"] / 100 * rows["pairs"]), []
-    for query, part in counts.groupby("query"):
-        totals = part.groupby("category")[["right", "pairs"]].sum()
-        share, freedom = totals["right"].sum() / totals["pairs"].sum(), len(totals) - 1
-        squares = (totals["right"] - share * totals["pairs"]) ** 2 / (share * (1 - share) * totals["pairs"])
-        found.append({"query": query, "excess": squares.sum() - freedom, "excess_error": (2 * freedom) ** 0.5})
+    for (query, seed), part in counts.groupby(["query", "seed"]):
+        share, freedom = part["right"].sum() / part["pairs"].sum(), len(part) - 1
+        squares = (part["right"] - share * part["pairs"]) ** 2 / (share * (1 - share) * part["pairs"])
+        found.append({"query": query, "encoder": f"seed {seed}", "excess": squares.sum() - freedom,
+                      "excess_error": (2 * freedom) ** 0.5})
     return DataFrame(found)
 
 
