@@ -71,7 +71,7 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
         known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
     columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
-    departs = "departures" in rows and bool(rows["departures"].map(bool).all())
+    departs = "departures" in rows and bool(rows["departures"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
     return Results(rows, telling_apart(rows, columns), level, dataset in DRAWN)

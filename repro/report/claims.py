@@ -152,7 +152,7 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
         of them.
 
     Raises:
-        ValueError: if the results lack a field that the claim names, or rows without a seed are not told apart.
+        ValueError: if the results lack a field that the claim names, or two rows of one seed are not told apart.
     """
     first, second = parsed(claim.first), parsed(claim.second)
     said = {field for field, values in [*first.items(), *second.items()] if len(values) == 1 and values != [ANY]}
@@ -170,7 +170,7 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
         if shared and (not second or any(row[column] != against[column] for column in second)):
             found.append(Pair(one, other, _name(row, against, said)))
     used = rows[rows["recipe"].isin({number for pair in found for number in pair[:2]})]
-    if "seed" not in rows and used["recipe"].duplicated().any():
+    if used.duplicated(["recipe", "seed"] if "seed" in rows else "recipe").any():
         raise ValueError(f"several rows of {claim.experiment} have one {', '.join(columns)}; name what tells them "
                          "apart")
     missing = [*_lacking(first, [recipes[pair.first] for pair in found]),

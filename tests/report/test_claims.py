@@ -199,6 +199,14 @@ def test_printed_rows_that_are_not_told_apart_are_refused():
     assert judged(source, "method=Ours; size=240K", "method=AVID", measure="ESC50")[0] == "self-consistent"
 
 
+def test_two_rows_of_one_recipe_and_seed_are_refused_and_not_averaged():
+    source = samplers({32: 1.0, 64: 1.0})
+    source = source._replace(apart=["sampler", "target"])
+    with pytest.raises(ValueError, match="several rows of made_up have one sampler, target; name what tells them"):
+        judged(source, "sampler=random", "sampler=ohem")
+    judged(source, "sampler=random; batch=32", "sampler=ohem")
+
+
 @pytest.mark.parametrize(("steps", "verdict"), [((0, 10, 20, 30), "holds"), ((0, 10, 5, 30), "fails")])
 def test_rises_from_each_value_to_the_next(steps, verdict):
     values = {("random", number + 1): [step, step + 0.5, step + 1] for number, step in enumerate(steps)}

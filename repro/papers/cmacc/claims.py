@@ -72,7 +72,9 @@ def chosen_post_hoc(rows: DataFrame) -> DataFrame:
 def by_tenth(rows: DataFrame) -> DataFrame:
     """Mean categories of video in the first and the last tenth of the iterations."""
     share = rows["step"] / rows["step"].max()
-    return pd.concat([rows[share <= EARLY].assign(tenth="first"), rows[share > LATE].assign(tenth="last")])
+    tenths = pd.concat([rows[share <= EARLY].assign(tenth="first"), rows[share > LATE].assign(tenth="last")])
+    apart = ["sampler", "frequency", "batch", "tenth", "seed"]
+    return tenths.groupby(apart, as_index=False, sort=False)["categories_video"].mean()
 
 
 def smaller_than_pseudo_label() -> DataFrame:

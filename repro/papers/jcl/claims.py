@@ -80,7 +80,13 @@ def distances_from_mean(rows: DataFrame) -> DataFrame:
     return rows.assign(distance=(rows["ours"] - means).abs())
 
 
+def mean_similarities(rows: DataFrame) -> DataFrame:
+    """The mean over images of each model: it is trained a seed, however many images it sees."""
+    return rows.groupby(["model", "seed"], as_index=False)["similarity"].mean()
+
+
 DERIVED = {
+    "mean_similarities": Derived("log/similarity_variance_images_cifar10", mean_similarities),
     "distances_from_mean": Derived("positive_keys_cifar10", distances_from_mean),
     "upper_bound": Derived("", upper_bound), "diagonals": Derived("", diagonals), "costs": Derived("", costs),
 }
