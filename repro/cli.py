@@ -123,9 +123,9 @@ def run(
             return
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
-            print(written_out(rows) if every else readable(rows, against))
-            if output:
+            if output:  # first: a row that --against does not find loses nothing
                 write_atomically(output, lambda temporary: in_text(rows).to_csv(temporary, index=False))
+            print(written_out(rows) if every else readable(rows, against))
             if "smoke" in set(rows["preset"]):
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 

@@ -20,6 +20,7 @@ from pandas import DataFrame, Series
 from repro.data.disk import write_atomically
 from repro.report import style
 from repro.report.style import Look
+from repro.report.text import PLUS_MINUS
 
 DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
 LEAST_SPAN = 5.0   # percentage points that an axis of accuracies spans at least
@@ -104,7 +105,7 @@ class Plot:
         if len(pairs) < (~alone).sum():
             return data
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
-        unit = f"minus {self.line_called(self.minus)} (points)\n{style.PLUS_MINUS} twice the error"
+        unit = f"minus {self.line_called(self.minus)} (points)\n{PLUS_MINUS} twice the error"
         pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
         return pd.concat([data[alone], pairs[data.columns]], ignore_index=True)
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
+from repro.report.text import PLUS_MINUS
 
 COLUMN = 3.25  # width of a printed column, inches
 DOTS = 300  # of a PNG, per inch
@@ -26,7 +27,6 @@ POINTS = 7  # size of type
 LINE_HEIGHT = 0.14  # of a line of type, inches
 TITLE_WIDTH = 56  # characters of a line of a title
 WIDEST = 64  # characters of a line below a picture
-PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 DATA_NAMES = {
     "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
     "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",

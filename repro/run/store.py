@@ -163,7 +163,9 @@ class Run:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
-        """Hold the locks of the cell and its training inside the block; yields False at once if one is held elsewhere.
+        """Hold the locks of the cell, and of its training until that is finished, inside the block.
+
+        Yields False at once if one is held elsewhere.
 
         A lock belongs to the process: it is free again when the process ends, however it ends.
         """
@@ -182,13 +184,18 @@ class Run:
             yield True
 
     def wait(self) -> None:
-        """Return once nobody holds the cell or its training any more; says for whom it waits."""
+        """Return once nobody holds the cell, or a training of it that is unfinished; says for whom it waits."""
         for folder in self._folders():
             with alone(folder / "lock", f"{owner(folder)}, which trains {self.cell}, in {folder}"):
                 pass
 
     def _folders(self) -> list[Path]:
-        return list(dict.fromkeys([self.folder, self.training.folder]))
+        """Where this run writes; of a training that is finished it only reads, so that several measure it at once."""
+        folders = [self.folder]
+        training = self.training.folder
+        if training != self.folder and not (training / "result.json").exists():
+            folders.append(training)
+        return folders
 
 
 class Store:

@@ -184,6 +184,13 @@ def test_a_training_that_another_command_holds_is_waited_for(store, taken, held,
     assert "waiting for process" in capsys.readouterr().err
 
 
+def test_several_measure_a_finished_training_at_once(store, taken, held):
+    run(store, USUAL)
+    taken.clear()
+    held(cell=USUAL)
+    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == []
+
+
 def test_what_follows_the_first_learner_is_trained_for_each(store, taken):
     first, second = cell(method="both"), cell(method="both", scale=1.0)
     assert [result["linear"] for result in run(store, first, second)] == pytest.approx([2 * 5.2, 5.2])

@@ -10,13 +10,14 @@ from pandas import DataFrame
 from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.style import Look
+from repro.report.text import PLUS_MINUS
 
 VARIED = {
     "keys": "positive keys $M'$ ($M'$ + 3 encodings of an image)",
     "strength": r"strength of the covariance $\lambda$",
     "temperature": r"temperature $\tau$",
 }
-ERRORS = f"mean {style.PLUS_MINUS} standard error of draws"
+ERRORS = f"mean {PLUS_MINUS} standard error of draws"
 INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
 
 

@@ -12,6 +12,7 @@ from pandas import DataFrame
 from repro.report import style
 from repro.report.plots import Picture, Plot
 from repro.report.style import Look
+from repro.report.text import PLUS_MINUS
 
 NAMES = {"random": "random initialisation", "moco": "MoCo v2", "ressl": "ReSSL", "jcl": "JCL",
          "vanilla": "vanilla keys", "sce": "SCE", "supervised": "supervised"}
@@ -87,7 +88,7 @@ def temperature_grid(table: DataFrame) -> Figure:
         _heat_map(axes, rows, value, spread, np.unique(table["key_temperature"]))
     stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
     best = sce.loc[sce["ours"].idxmax()]
-    scatter = "" if np.isnan(best["std"]) else f" {style.PLUS_MINUS} {best['std']:.1f}"
+    scatter = "" if np.isnan(best["std"]) else f" {PLUS_MINUS} {best['std']:.1f}"
     finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures "
     finding += f"{best['temperature']:g} of the query and {best['key_temperature']:g} of the target"
     return style.finish(figure, finding, style.heading(table))
@@ -97,7 +98,7 @@ def _heat_map(axes: Axes, rows: DataFrame, value: str, spread: str, key_temperat
     """Temperatures downwards, key temperatures across; values and deviations written into the cells."""
     import seaborn  # which takes a second
 
-    texts = [f"{mean:.2f}" + ("" if math.isnan(deviation) else f"\n{style.PLUS_MINUS}{deviation:.1f}")
+    texts = [f"{mean:.2f}" + ("" if math.isnan(deviation) else f"\n{PLUS_MINUS}{deviation:.1f}")
              for mean, deviation in zip(rows[value], rows[spread], strict=True)]
     grid = rows.assign(text=texts).pivot(index="temperature", columns="key_temperature", values=[value, "text"])
     values = grid[value].reindex(columns=key_temperatures).astype(float)
