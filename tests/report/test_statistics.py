@@ -177,6 +177,11 @@ def test_a_printed_number_is_one_more_run():
     assert np.mean(inside) == pytest.approx(0.9, abs=0.025)
 
 
+def test_the_difference_of_two_independent_estimates_adds_their_squared_errors():
+    first, second = statistics.Estimate(5.0, 3.0, 7.0, (4, 4)), statistics.Estimate(2.0, 4.0, 6.0, (3, 3))
+    assert first.minus(second) == (3.0, 5.0, 6.0, (4, 4))
+
+
 def test_entries_hold_every_printed_number_against_ours():
     runs = made_up()
     printed = Series({"a": 0.5, "b": NAN, "c": 9.0, "d": 3.0})
