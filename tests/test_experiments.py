@@ -85,7 +85,7 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
 
 def test_the_column_of_nw_ucla_is_beside_its_print():
     rows = results("taxonomy_ucla").set_index("objectives")
-    assert len(rows) == 16 and "departures" not in rows and set(rows["n_seeds"]) == {3, 5}
+    assert len(rows) == 16 and "departures" not in rows and set(rows["n_seeds"]) <= {3, 4, 5}
     assert rows.loc["AE+CE+AD", "published"] == 86.08
     assert rows.loc["AE+CE+AD", "difference"] == pytest.approx(rows.loc["AE+CE+AD", "ours"] - 86.08)
 

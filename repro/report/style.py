@@ -165,7 +165,9 @@ def seeds_in_words(table: DataFrame) -> str:
     """
     if "errors" in table:
         return only(table, "errors")
-    counts = table["n_seeds"] if "n_seeds" in table else Series([table["seed"].nunique()])
+    counts = table.get("n_seeds")
+    if counts is None:
+        counts = table.groupby(table.get("entry", "dataset"))["seed"].nunique()
     fewest, most = counts[counts > 0].min(), counts.max()
     if not most > 1:
         return "1 seed" if most == 1 else "not run"

@@ -36,12 +36,12 @@ def long(runs):
 
 @pytest.fixture(scope="module")
 def column():
-    """Our accuracies on NW-UCLA by objective and seed, the last version's, and the printed ones."""
+    """Our accuracies on NW-UCLA by objective, the last version's of the first three seeds, and the printed ones."""
     cells = pd.read_csv(FIGURES / "cells.csv", dtype=str).query(
         "study == 'skeletons' and dataset == 'ucla' and preset == 'paper' and version == '3' and changes == '{}'")
     rows = [{"objectives": json.loads(cell.recipe)["objectives"], "seed": int(cell.seed),
              "linear": json.loads(cell.metrics)["linear"]} for cell in cells.itertuples()]
-    runs = DataFrame(rows).pivot(index="objectives", columns="seed", values="linear").drop(index="random")
+    runs = DataFrame(rows).pivot(index="objectives", columns="seed", values="linear").drop(index="random")[[0, 1, 2]]
     published = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives")["published"]
     return runs, published[runs.index]
 
