@@ -259,6 +259,15 @@ def test_a_category_is_easier_than_another():
     assert cmacc.by_category(both)["excess"].tolist() == [row.excess] * 2
 
 
+def test_picks_are_compared_with_random_ones_from_the_same_pool():
+    norms = {("ohem", 0): [3.0, 5.0], ("random", 0): [1.0, 2.0], ("ohem", 1): [9.0, 9.0], ("random", 1): [8.0, 9.0]}
+    rows = DataFrame([{"modality": "video", "sampler": sampler, "seed": seed, "gradient_norm": norm}
+                      for (sampler, seed), picks in norms.items() for norm in picks])
+    assert cmacc.beyond_random(rows).to_dict("records") == [
+        {"modality": "video", "seed": 0, "sampler": "ohem", "beyond": 2.5},
+        {"modality": "video", "seed": 1, "sampler": "ohem", "beyond": 0.5}]
+
+
 def test_the_closed_form_keeps_less_and_multiplies_less_than_as_many_losses():
     ours, vanilla = jcl.costs().itertuples()
     assert vanilla.multiplications / ours.multiplications == pytest.approx(5, rel=0.01)

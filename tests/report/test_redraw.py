@@ -7,7 +7,6 @@ import math
 import pandas as pd
 import pytest
 from made_up_cells import frame
-from pandas import DataFrame
 from redrawn import hashes, redraw, told
 
 from repro import experiments, papers
@@ -108,10 +107,3 @@ def test_samplers_without_a_look_of_their_own_are_drawn():
     for rows in (sampled, sampled.assign(batch=32)):
         figure = experiments.draw("ohem_vs_active", rows)
         assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)
-
-
-def test_what_samplers_pick_of_real_clips_is_not_written():
-    """Clips that are not bundled are not ours to publish."""
-    rows = DataFrame({"key": ["a", "b"], "dataset": ["ucf101", "synthetic"], "entry": "CM-ACC", "item": 1})
-    select = papers.pictures()["selected_negatives_synthetic"].rows
-    assert select(rows).empty and select(rows[1:])["item"].tolist() == [1]

@@ -127,6 +127,16 @@ def by_category(rows: DataFrame) -> DataFrame:
     return DataFrame(found)
 
 
+def beyond_random(rows: DataFrame) -> DataFrame:
+    """How much larger gradients a sampler picks than random sampling does from the same pool, in the mean over picks.
+
+    A seed is an encoder, from whose pool and queries all samplers pick.
+    """
+    means = rows.pivot_table("gradient_norm", ["modality", "seed"], "sampler")
+    beyond = means.drop(columns="random").sub(means["random"], axis=0)
+    return beyond.melt(value_name="beyond", ignore_index=False).reset_index()
+
+
 DERIVED = {
     "uniform_coverage": Derived("", uniform_coverage), "active_coverage": Derived("", active_coverage),
     "gradient_norms": Derived("", gradient_norms),
@@ -139,5 +149,5 @@ DERIVED = {
     "chosen_post_hoc": Derived("log/post_hoc_diversity_multiomniglot", chosen_post_hoc),
     "diversity_by_tenth": Derived("log/category_curves_multiomniglot", by_tenth),
     "pretext_by_category": Derived("log/pretext_accuracy_synthetic", by_category),
-    "picks": Derived("log/selected_negatives_synthetic", lambda rows: rows.assign(seed=rows["pick"])),
+    "picks_beyond_random": Derived("log/selected_negatives_synthetic", beyond_random),
 }

@@ -201,11 +201,6 @@ def of_first_entry(rows: DataFrame) -> DataFrame:
     return rows[rows["entry"] == rows["entry"].iloc[0]].drop(columns="entry")
 
 
-def of_first_cell(rows: DataFrame) -> DataFrame:
-    """The first cell that has the frame, of clips that come with the package: others are not ours to publish."""
-    return rows[(rows["key"] == rows["key"].iloc[0]) & (rows["dataset"] == "synthetic")].drop(columns="entry")
-
-
 PICTURES = {
     "category_curves_multiomniglot": Picture(
         experiments=("diversity_balanced", "diversity_zipf"), frame="progress", fields=POOL, rows=of_pools,
@@ -216,5 +211,5 @@ PICTURES = {
         experiments=("cross_modal_synthetic",), frame="pretext_accuracy", fields=("method",), rows=of_first_entry,
         plot=PRETEXT),
     "selected_negatives_synthetic": Picture(
-        experiments=("cross_modal_synthetic",), frame="selected_negatives", rows=of_first_cell, plot=None),
+        experiments=("cross_modal_synthetic",), frame="selected_negatives", rows=of_first_entry, plot=None),
 }

@@ -92,30 +92,31 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 
 
 def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
-    """What every sampler picks from one pool, with the size of the gradients, of the first cell of CM-ACC.
+    """What every sampler picks from one pool, with the size of the gradients, of finished cells of CM-ACC.
 
     Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
     the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
     layer (Eq. 5).
 
     Returns:
-        One row per modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the order
-        of selection), item (index of the pair), category, gradient_norm, smaller (percent of the admissible candidates
-        whose gradient is smaller), nearest (index of the pair whose query is the candidate's pseudo-label) and
-        nearest_category; seed, dataset and preset.
+        One row per cell, modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the
+        order of selection), item (index of the pair), category, gradient_norm, smaller (percent of the admissible
+        candidates whose gradient is smaller), nearest (index of the pair whose query is the candidate's pseudo-label)
+        and nearest_category; seed, dataset and preset.
 
     Source: CM-ACC, Fig. 5.
     """
-    cell, where = asked(cells, "cmacc")[0], devices.resolve(device)  # whose negatives have gradients
+    where = devices.resolve(device)
 
-    def compute() -> DataFrame:
+    def compute(cell: Cell) -> DataFrame:
         learner = resumed(cell, where)
         learner.towers.train()
         order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(cell.seed))
         batch = learner.members[order[: cell.recipe.batch]]
         return pd.concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
 
-    return kept(cell, "selected_negatives.csv", compute)
+    return pd.concat([kept(cell, "selected_negatives.csv", lambda cell=cell: compute(cell))
+                      for cell in asked(cells, "cmacc")], ignore_index=True)  # whose negatives have gradients
 
 
 def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame:

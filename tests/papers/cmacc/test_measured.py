@@ -129,7 +129,8 @@ def test_it_is_computed_once_and_kept(monkeypatch):
     accuracy, negatives = measured.pretext_accuracy([cell], "cpu"), measured.selected_negatives([cell], "cpu")
     monkeypatch.setattr(measured, "resumed", functools.partial(pytest.fail, "computed again"))
     pd.testing.assert_frame_equal(measured.pretext_accuracy([cell], "cpu"), accuracy)
-    pd.testing.assert_frame_equal(measured.selected_negatives([cell], "cpu"), negatives)
+    twice = pd.concat([negatives, negatives], ignore_index=True)
+    pd.testing.assert_frame_equal(measured.selected_negatives([cell, cell], "cpu"), twice)
 
 
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
