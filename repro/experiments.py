@@ -117,9 +117,21 @@ def run_table(
             _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
-        tqdm.write(other, file=sys.stderr)
+    _tell(table.study, cells, stored)
     return table.numbers(by_key, stored, table.columns_asked(fields))
+
+
+def _tell(study: Study, cells: Sequence[Cell], stored: DataFrame) -> None:
+    """Say on standard error which of these cells other code has trained, and how many are not finished."""
+    from repro.run import device as devices
+
+    finished = stored[stored["key"].isin([cell.key for cell in cells])]
+    lines = [study.of_other_code(finished)]
+    if missing := [cell for cell in cells if cell.key not in set(finished["key"])]:
+        lines.append(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
+                     f"seed {missing[0].seed}")
+    for line in filter(None, lines if devices.first() else []):
+        tqdm.write(line, file=sys.stderr)
 
 
 def _train_missing(
@@ -208,6 +220,12 @@ class Experiment:
         shared = {name: getattr(self, name) for name in ("dataset", "preset", "seeds", "variant")}
         return {**shared, **self.fields}
 
+    def changed(self, choices: Mapping[str, Any]) -> "Experiment":
+        """The same with other arguments of `repro.run_table` in place of its own."""
+        own = {name: value for name, value in choices.items() if name in ("dataset", "preset", "seeds", "variant")}
+        further = {name: value for name, value in choices.items() if name not in own}
+        return dataclasses.replace(self, **own, fields={**self.fields, **further})
+
     @property
     def declared(self) -> Table:
         """Its table."""
@@ -232,6 +250,16 @@ class Experiment:
         pairs = self.declared.asked_cells(
             digest=self.digest, version=self.version, earlier=self.earlier, device="cpu", **self.arguments)
         return {cell.key: (cell, row) for cell, row in pairs}
+
+    @property
+    def recipes(self) -> set[Any]:
+        """The recipes of its cells."""
+        return {cell.recipe for cell, _ in self.asked().values()}
+
+    def rows(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+        """Its table of stored cells, see `Table.numbers`; `also` are further fields that tell rows apart."""
+        by_key = {key: row for key, (_, row) in self.asked().items()}
+        return self.declared.numbers(by_key, cells, [*self.declared.columns_asked(self.fields), *also])
 
 
 @functools.cache
@@ -274,16 +302,10 @@ def results(name: str, frame: str = "") -> DataFrame:
     """
     experiment = find(name)
     if not frame:
-        return _rows(experiment)
+        return experiment.rows(everything())
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
     return frames([cell for cell, _ in experiment.asked().values()], frame, fields)
-
-
-def _rows(experiment: Experiment) -> DataFrame:
-    """The table of an experiment, of all stored cells."""
-    by_key = {key: row for key, (_, row) in experiment.asked().items()}
-    return experiment.declared.numbers(by_key, everything(), experiment.declared.columns_asked(experiment.fields))
 
 
 def frames(
@@ -352,28 +374,48 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     """Train what is missing of an experiment and return its table.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
-    As it is, it can also be read where its data are not, by train="never".
+    With train="never" it can also be read where its data are not, all of it, some of its recipes, and other seeds.
 
     Args:
         name: of the experiment.
         train, tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
+
+    Raises:
+        As `repro.run_table`.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
-    table = experiment.declared
-    if train == "never" and choices.keys() <= {"seeds"}:
-        return _rows(dataclasses.replace(experiment, **choices))
-    if not choices and experiment.pinned:
+    check_parameters(choices, experiment.declared.parameters)
+    changed = experiment.changed(choices)
+    if experiment.pinned and not choices:
         tqdm.write(experiment.pinned, file=sys.stderr)
-        return results(name)
-    arguments = experiment.arguments | choices
+        train = "never"
+    if train == "never" and name in papers.saved() and changed.recipes <= experiment.recipes:
+        stored = everything()
+        _tell(experiment.declared.study, [cell for cell, _ in changed.asked().values()], stored)
+        return changed.rows(stored)
     if experiment.data and not choices:
-        cells = table.cells(device=where.get("device", "auto"), **arguments)
+        cells = experiment.declared.cells(device=where.get("device", "auto"), **experiment.arguments)
         if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
-    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **arguments)
+    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **changed.arguments)
+
+
+def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
+    """Raise ValueError unless each of a comma list is a value that tells rows of an experiment apart.
+
+    Arguments as for `run`, and errors; nothing needs to be finished.
+    """
+    experiment = find(name).changed(choices)
+    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
+    known: dict[str, None] = {}
+    for _, row in experiment.asked().values():
+        fields = {**row.recipe.to_dict(), **row.called}
+        known |= dict.fromkeys(str(fields[column]) for column in columns if column in fields)
+    for value in values.split(","):
+        choose("against", value.strip(), known)
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -461,9 +503,7 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
         keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(pictures[name].experiments)]
     else:
         experiment = find(name)
-        asked = {key: row for key, (_, row) in experiment.asked().items()}
-        drawn, keys = experiment.declared.drawing, [*asked]
-        rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
+        drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
         shown = _of_first_setting(experiment.declared, rows)
     if rows.empty:
         return []
@@ -490,13 +530,10 @@ def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
     The stored cells are `run.export.everything`'s, unless others are given.
     """
     cells, experiment = everything() if cells is None else cells, find(name)
-    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
-    rows = experiment.declared.numbers({key: row for key, (_, row) in asked.items()}, cells, also)
+    rows = experiment.rows(cells)
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    recipe = dataclasses.replace(experiment, fields=kept)
-    by_key, seeds = {key: row for key, (_, row) in recipe.asked().items()}, rows["n_seeds"].max()
-    plain = table.numbers(by_key, cells, table.columns_asked(kept))
+    plain, seeds = dataclasses.replace(experiment, fields=kept).rows(cells), rows["n_seeds"].max()
     columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
     plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
     usual = rows[columns].merge(plain, how="left", on=columns)["ours"]

@@ -274,7 +274,7 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
 ])
 def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
     fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
-    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {(3, fields)}, "others": {(3, frozenset())}})
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {3: fields}, "others": {3: set()}})
     recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
                                         frozen=True, kw_only=True)
     if refused:
