@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import papers
@@ -421,9 +421,6 @@ def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
 def draw(name: str, rows: DataFrame) -> Any:
     """The figure of a table or a picture, as its paper draws it.
 
-    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
-    are otherwise alike are drawn, and a printed line says so.
-
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
@@ -434,15 +431,32 @@ def draw(name: str, rows: DataFrame) -> Any:
         return drawn(pictures[name].rows(rows))
     table = tables[name] if name in tables else find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
-    first = _of_first_setting(table, rows)
-    if len(first) < len(rows):
+    shown = _in_settings(table, rows)
+    if len(shown) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return table.drawing(first)
+    return table.drawing(shown)
 
 
-def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
-    """Of rows that differ in fields which are not the table's own, the first."""
-    return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+def _in_settings(table: Table, rows: DataFrame) -> DataFrame:
+    """Rows that differ in fields which are not the table's own, as those of a sweep over epochs do, by these.
+
+    A `Plot` shows them all, by a column `setting` that says in words which one a row is of; of another drawing the rows
+    of the first setting are left.
+    """
+    from repro.report import plots, style
+    from repro.report.text import telling_apart
+
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
+    if not further:
+        return rows
+    if not isinstance(table.drawing, plots.Plot):
+        return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
+    shared = []
+    for departures in rows.get("departures", [{}] * len(rows)):
+        shared.append({name: value for name, value in departures.items() if name not in further})
+    return rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
@@ -504,7 +518,7 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     else:
         experiment = find(name)
         drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
-        shown = _of_first_setting(experiment.declared, rows)
+        shown = _in_settings(experiment.declared, rows) if len(rows) else rows
     if rows.empty:
         return []
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]

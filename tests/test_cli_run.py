@@ -58,7 +58,7 @@ def test_a_row_to_compare_with_is_known_before_anything_is_trained(repro, tmp_pa
     status, out, errors = repro(*SMOKE, "--against", "AE")
     assert (status, out) == (2, "") and "against='AE' is not one of: CE, random" in errors
     assert not (tmp_path / "runs" / "cells").exists()
-    title, header, *rows = repro(*SMOKE, "--against", "random")[1].splitlines()
+    _, header, *rows = repro(*SMOKE, "--against", "random")[1].splitlines()
     assert header.endswith("minus random") and sorted("s.e." in row for row in rows) == [False, True]
 
 

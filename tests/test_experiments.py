@@ -177,7 +177,7 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
 def test_values_of_rows_are_asked_for_before_anything_is_trained():
     experiments.require_values("samplers_with_headroom", "random, 256", {"batch": 128})
     experiments.require_values("floor_and_ceiling", "Scratch", {})
-    with pytest.raises(ValueError, match="against='randm' is not one of: random, .*did you mean 'random'"):
+    with pytest.raises(ValueError, match=r"against='randm' is not one of: random, .*did you mean 'random'"):
         experiments.require_values("samplers_with_headroom", "randm", {})
     with pytest.raises(ValueError, match="against='gradient' is not one of: random, 128, 1024, 256"):
         experiments.require_values("samplers_with_headroom", "gradient", {"sampler": "random"})

@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro.recipe import in_words
 

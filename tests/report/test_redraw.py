@@ -74,6 +74,25 @@ def test_one_row_is_no_figure_and_of_several_settings_the_first_is_drawn(tmp_pat
     assert "learning rate 0.1" in drawn and "learning rate 0.2" not in drawn
 
 
+def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_own():
+    def titles(figure):
+        return [axes.get_title("left") for axes in figure.axes]
+
+    def names(figure):
+        return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+    one_number = experiments.results("samplers_with_headroom")
+    figure = experiments.draw("samplers_with_headroom", one_number)
+    assert titles(figure) == 2 * [f"characters, new {of}\nnegatives selected, M 128" for of in ("pairs", "drawings")]
+    assert names(figure) == ["dictionary 1,024", "dictionary 256"]
+    assert not any("dictionary" in text.get_text() for text in figure.texts)
+    two_numbers = pd.concat([one_number.assign(batch=batch) for batch in (64, 128)], ignore_index=True)
+    assert titles(experiments.draw("ohem_vs_active", two_numbers)) == 2 * [
+        f"characters, new {of}\ndictionary {size}" for size in ("1,024", "256") for of in ("pairs", "drawings")]
+    pooled = experiments.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
+    assert names(pooled) == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
+
+
 def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path, monkeypatch):
     (tmp_path / "broken.csv").write_text("old")
 
