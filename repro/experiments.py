@@ -11,12 +11,10 @@ A key holds the digest of the data that a cell was trained on. An entry names it
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,14 +27,13 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
+from repro.data.parallel import Workers
 from repro.recipe import choose
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store
 from repro.table import Asked, Study, Table, require_parameter
-
-DRAWING = 4  # processes that draw figures at most, each of which imports what draws
 
 if TYPE_CHECKING:
     import torch
@@ -348,13 +345,6 @@ def frames(
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
-def frames_of(
-    names: Iterable[str], frame: str, fields: Iterable[str] = (), stored: DataFrame | None = None
-) -> DataFrame:
-    """`frames` of the cells of several experiments, each once."""
-    return frames(_cells_of(names), frame, fields, stored)
-
-
 def _cells_of(names: Iterable[str]) -> list[Cell]:
     """The cells of experiments in their order, each once."""
     return [*{key: cell for name in names for key, (cell, _) in find(name).asked().items()}.values()]
@@ -366,7 +356,8 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
+            rows = saved_frames.read_csv(path)
+            found |= dict(iter(rows.groupby("key", sort=False))) if "key" in rows else {}
     return found
 
 
@@ -474,13 +465,14 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     Raises:
         ValueError: if there is no experiment or picture of a name, naming those there are.
     """
+    from repro.run.device import cores
+
     cells = everything()
-    known = [*(experiment.name for experiment in _saved()), *papers.pictures()]
+    known = [name for name in (*experiments(), *papers.pictures()) if name not in papers.lines()]
     chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []
     failed: dict[str, Exception] = {}
-    with (scratch(folder / ".figures") as beside,
-          concurrent.futures.ProcessPoolExecutor(min(len(chosen), DRAWING, os.cpu_count() or 1)) as pool):
+    with scratch(folder / ".figures") as beside, Workers(min(len(chosen), cores())) as pool:
         drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
         for name, drawing in drawings.items():
             try:
@@ -498,11 +490,6 @@ def write_frames(folder: Path) -> list[Path]:
     cells = everything()
     rows = {name: _rows_of(declared, cells) for name, declared in pictures.items()}
     return [saved_frames.write(in_text(table), folder / f"{name}.csv") for name, table in rows.items() if len(table)]
-
-
-def _saved() -> list[Experiment]:
-    """The experiments that are no tables with their defaults."""
-    return [experiment for experiment in experiments().values() if experiment.name not in papers.lines()]
 
 
 def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
@@ -533,7 +520,7 @@ def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
     """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
     if not declared.frame:
         return declared.rows(cells)
-    frame = frames_of(declared.experiments, declared.frame, declared.fields, cells)
+    frame = frames(_cells_of(declared.experiments), declared.frame, declared.fields, cells)
     return declared.rows(frame) if len(frame) else frame
 
 
