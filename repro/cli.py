@@ -80,7 +80,7 @@ def run(
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[Path | None, Option(help="a CSV file to write every column to")] = None,
-    against: Annotated[str | None, Option(help="a row, such as CE; adds every row's difference from it")] = None,
+    against: Annotated[str | None, Option(help="a value, such as CE; adds every row's difference from its row")] = None,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
@@ -121,9 +121,11 @@ def run(
             else:
                 print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
+        if against:
+            experiments.require_values(name, against, choices)
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
-            if output:  # first: a row that --against does not find loses nothing
+            if output:
                 write_atomically(output, lambda temporary: in_text(rows).to_csv(temporary, index=False))
             print(written_out(rows) if every else readable(rows, against))
             if "smoke" in set(rows["preset"]):
@@ -255,6 +257,9 @@ def results_list(
     cells = cells[cells["yours"] | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
     head = f"{'key':<16}  {'study':<9} {'data set':<14} {'preset':<6} version"
+    if cells.empty:
+        print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
+        return
     print(f"{head:<59}  whose  seed  {'measure':<16}  value  trained")
     for cell in cells.sort_values("yours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)

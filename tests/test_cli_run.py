@@ -54,6 +54,14 @@ def test_run_trains_once_and_prints_the_table(repro, tmp_path, monkeypatch):
     assert listed == pytest.approx({row["objectives"]: float(row["ours"]) for row in rows}, abs=0.01)
 
 
+def test_a_row_to_compare_with_is_known_before_anything_is_trained(repro, tmp_path):
+    status, out, errors = repro(*SMOKE, "--against", "AE")
+    assert (status, out) == (2, "") and "against='AE' is not one of: CE, random" in errors
+    assert not (tmp_path / "runs" / "cells").exists()
+    _, header, *rows = repro(*SMOKE, "--against", "random")[1].splitlines()
+    assert header.endswith("minus random") and sorted("s.e." in row for row in rows) == [False, True]
+
+
 def test_any_field_of_the_recipe_is_an_option_and_sweeps(repro, tmp_path):
     fields = ("--units", "16,24", "--ad-weight=2,3", "--td-queue", "frozen_noise")
     status, out, errors = repro("run", "taxonomy", "--preset", "smoke", "--objectives", "random,AD,CD", *fields)

@@ -62,9 +62,7 @@ def _joined(parts: dict[str, Results]) -> Results:
 def _by_seed(name: str, cells: DataFrame) -> Results:
     """The results of an experiment, a row for each recipe and seed."""
     experiment = experiments.find(name)
-    by_key = {key: row for key, (_, row) in experiment.asked().items()}
-    also = [*experiment.declared.columns_asked(experiment.fields), "seed"]
-    rows = experiment.declared.numbers(by_key, cells, also)
+    rows = experiment.rows(cells, ["seed"])
     if rows.empty:
         return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once

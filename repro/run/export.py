@@ -89,12 +89,15 @@ def exported_files() -> list[Path]:
 
 
 @functools.cache
-def committed_fields() -> dict[str, set[tuple[int, frozenset[str]]]]:
-    """By study, the versions of the training with committed cells, and the fields that their recipes have."""
-    found: dict[str, set[tuple[int, frozenset[str]]]] = {}
+def committed_fields() -> dict[str, dict[int, set[str]]]:
+    """By study and version of the training, the fields that recipes of committed cells have.
+
+    A field that one of them has was there: a row without it is of an earlier day or damaged.
+    """
+    found: dict[str, dict[int, set[str]]] = {}
     cells = read_cells(manifest.shipped("figures") / "cells.csv")
     for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
-        found.setdefault(study, set()).add((version, frozenset(json.loads(recipe))))
+        found.setdefault(study, {}).setdefault(version, set()).update(json.loads(recipe))
     return found
 
 

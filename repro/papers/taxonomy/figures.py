@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.experiments import beside_recipe, find, frames_of
+from repro.experiments import beside_recipe, find
 from repro.papers.taxonomy import glm, rules
 from repro.papers.taxonomy.tables import with_terms
 from repro.report import style
@@ -311,12 +311,6 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
 
 
-def printed_column(cells: DataFrame) -> DataFrame:
-    """`rules.compared` of our probes along training, which another picture shows."""
-    probes = frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"], cells)
-    return rules.compared(probes).round(4)
-
-
 def forest(name: str, cells: DataFrame) -> DataFrame:
     """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
     ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
@@ -337,5 +331,6 @@ PICTURES = {
         experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
     "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=None),
     "printed_column_ucla": Picture(
-        experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),
+        experiments=("taxonomy_ucla", *OF_NOVEMBER), frame="probes", plot=None,
+        rows=lambda probes: rules.compared(probes).round(4)),
 }
