@@ -1,9 +1,7 @@
 """What one needs to know when something does not work: versions, devices, folders, data, runs, and what is wrong."""
 
 import contextlib
-import functools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,9 +15,9 @@ import torch
 from repro.data import manifest, present
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
-from repro.run.export import examined_cells, exported_files, finished_cells, merged, row_of
+from repro.run.export import exported, finished_cells, merged
 from repro.run.fit import check_step, read_checkpoint
-from repro.run.store import Store, owner, parse_json, read_description, read_result, trained
+from repro.run.store import Store, owner, parse_json, trained
 
 SHOWN = ("torch", "torchvision", "numpy", "pandas", "scikit-learn", "statsmodels", "matplotlib", "jupyterlab")
 LISTED = 5                         # unfinished cells that are named
@@ -29,7 +27,6 @@ try:
     filelock.FileLock(sys.argv[1], fallback_to_soft=False).acquire(timeout=0)
 except filelock.Timeout:
     sys.exit({HELD})"""
-KEY = re.compile(r"[0-9a-f]{16}")  # the folder of a cell
 
 
 class Problem(str):
@@ -114,9 +111,8 @@ def examined_results() -> Iterator[str]:
     """How many finished cells there are, and which are left out of everything as they cannot be read."""
     from repro.experiments import studies
 
-    files = [examined_cells(path) for path in exported_files()]
-    damaged = [problem for _, problems in files for problem in problems]
-    cells = functools.reduce(merged, [*(cells for cells, _ in files), finished_cells(Store())])
+    damaged: list[str] = []
+    cells = merged(exported(damaged.append), finished_cells(Store()))
     for cell in cells.to_dict("records"):
         try:
             studies()[cell["study"]].stored_recipe(cell)
@@ -130,7 +126,7 @@ def examined_results() -> Iterator[str]:
 
 def examined_runs(root: Path) -> Iterator[str]:
     """How many cells a folder of runs holds, how far those are that have no result, and which are damaged."""
-    folders = [folder for folder in sorted(root.glob("*/*")) if KEY.fullmatch(folder.name)]
+    folders = sorted(root.glob("cells/*"))
     finished = [folder for folder in folders if (folder / "result.json").exists()]
     begun = [folder for folder in folders if folder not in finished and (folder / "recipe.json").exists()]
     yield f"cells: {len(finished)} finished, {len(begun)} unfinished"
@@ -144,11 +140,9 @@ def examined_runs(root: Path) -> Iterator[str]:
     places = [root / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
     for folder in filter(abandoned, [*places, committed]):
         yield f"left by a killed command, removed by the next of its kind: {folder}"
-    for folder in finished:
-        try:
-            row_of(read_description(folder / "recipe.json") | {"result": read_result(folder / "result.json")})
-        except ValueError as error:
-            yield Problem(error)
+    damaged: list[str] = []
+    finished_cells(Store(root), damaged.append)
+    yield from map(Problem, damaged)
     for path in (path for folder in [*finished, *begun] for path in folder.glob("checkpoint.pt")):
         try:
             _check_checkpoint(path)

@@ -121,7 +121,7 @@ def test_cells_that_an_installed_package_brings_along_are_examined_too(tmp_path,
 def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name, content):
     (finished.folder / name).write_bytes(content)
     (count,), (problem,) = found(runs)
-    assert count.startswith("cells: 1 finished") and problem.startswith(f"{finished.folder / name} cannot be read")
+    assert count.startswith("cells: 1 finished") and problem.startswith(f"{finished.folder} is left out: ")
     assert "delete recipe.json and result.json there" in problem
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
@@ -203,7 +203,7 @@ def test_cells_that_are_left_out_are_listed(monkeypatch):
     cells = read_cells(manifest.project_root() / "figures" / "cells.csv").iloc[:3]
     cells.loc[0, "recipe"] = '{"field_of_another_branch": 1}'
     cells.loc[1, "study"] = "sculptures"
-    monkeypatch.setattr(doctor, "examined_cells", lambda path: (cells, ["line 9: it is cut"]))
+    monkeypatch.setattr(doctor, "exported", lambda tell: tell("line 9: it is cut") or cells)
     count, *problems = examined_results()
     assert count == "cells: 3 of figures/cells.csv and of the runs" and {*map(type, problems)} == {Problem}
     assert problems[0] == "line 9: it is cut" and {cells["key"][0], cells["key"][1]} == {

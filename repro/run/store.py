@@ -198,6 +198,14 @@ class Run:
         return folders
 
 
+@functools.cache
+def warn_once(problem: str) -> None:
+    """Print a line on standard error, the first time that it is to be printed."""
+    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+
+    tqdm.write(problem, file=sys.stderr)
+
+
 class Store:
     """All runs under one folder, by default REPRO_RUNS."""
 
@@ -228,27 +236,16 @@ class Store:
         """Where a cell is."""
         return self.root / "cells" / key
 
-    def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key.
-
-        One that is damaged is left out, and a line says so, once.
-        """
+    def finished(self, tell: Callable[[str], object] = warn_once) -> list[dict[str, Any]]:
+        """Description and result of every complete cell, ordered by key; what is wrong with others is told."""
         cells = []
         for folder in sorted(path.parent for path in self.root.glob("cells/*/result.json")):
             try:
                 described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
                 cells.append(described | {"result": result})
             except ValueError as error:
-                warn_once(f"{folder} is left out: {error}")
+                tell(f"{folder} is left out: {error}")
         return cells
-
-
-@functools.cache
-def warn_once(problem: str) -> None:
-    """Print a line on standard error, the first time that it is to be printed."""
-    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
-
-    tqdm.write(problem, file=sys.stderr)
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
