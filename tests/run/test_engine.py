@@ -197,7 +197,7 @@ def test_time_left_does_not_rise_between_steps_and_evaluation_is_part_of_a_cell(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     runs = [store.run(each) for each in CELLS[:2]]
     left = []
-    with engine._bar(runs, "cells") as bar:
+    with engine._bar(runs, Here()) as bar:
         for seconds, steps in ((50, 5), (60, 5), (120, 5), (140, 9), (150, 9)):
             now[0] = seconds
             runs[0].folder.mkdir(parents=True, exist_ok=True)
