@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import re
 import secrets
@@ -111,9 +112,12 @@ def abandoned(folder: Path) -> bool:
         return False
 
 
-def remove_half_written(folder: Path) -> None:
-    """Remove what killed processes have left below a folder before it took its place; the caller holds its lock."""
-    for path in folder.rglob(".*"):
+def remove_half_written(folder: Path, name: str = "") -> None:
+    """Remove what killed processes have left below a folder before it took its place; the caller holds its lock.
+
+    Of files whose names begin with a given one, if the lock is theirs alone.
+    """
+    for path in folder.rglob(f".{glob.escape(name)}*"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink()
 

@@ -44,14 +44,6 @@ def difference(archive: Archive, path: Path) -> str | None:
     return f"has {', '.join(wrong)}" if wrong else ""
 
 
-def verdict(declared: Manifest, root: Path) -> str:
-    """What reading a data set that is present shows, in words; raises ValueError if it is not the declared one."""
-    if not any(archive.digest for archive in declared.files):
-        return "names and sizes are as declared; loading checks the contents"
-    manifest.verified_members(declared, root)
-    return "verified: every file is as declared"
-
-
 def download(name: str) -> list[Path]:
     """Fetch the archives of a data set that are missing below the data root; returns where all of them lie.
 

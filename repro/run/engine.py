@@ -123,8 +123,7 @@ def pool_of(
             cluster; or "auto": local where several processes train at once, unless cells are smoke runs, which end
             sooner than workers start.
         workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
-            "dask" the address of a scheduler, which "auto" takes from dask's configuration if it is there, such as
-            the environment variable DASK_SCHEDULER_ADDRESS; otherwise workers of this machine are started.
+            "dask" the address of a scheduler; otherwise workers of this machine are started.
         cells: to be trained; their recipe says `threads`, and how many `lanes` a GPU has at most.
         device: to train on.
 
@@ -141,8 +140,12 @@ def pool_of(
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
             raise ValueError(f"workers={workers} are not started by engine 'inline' or torchrun; leave them out")
         return Here(lanes)
-    if engine == "dask" and (address := scheduler_address(workers)):
-        return Cluster(address, device.type, lanes)
+    if engine == "dask" and importlib.util.find_spec("distributed") is None:
+        raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
+    if "://" in str(workers):
+        return Cluster(str(workers), device.type, lanes)
+    if ":" in str(workers):
+        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
     places = torch.cuda.device_count() if on_gpu else cores() // cells[0].recipe.threads
     count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
     if on_gpu and count > places:
@@ -150,20 +153,6 @@ def pool_of(
                          f"{lanes} cells at once in one process; leave it out")
     small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
     return Here(lanes) if engine == "auto" and small else Local(count, device.type, lanes)
-
-
-def scheduler_address(workers: str | int) -> str | None:
-    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none."""
-    if importlib.util.find_spec("distributed") is None:
-        raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
-    if "://" in str(workers):
-        return str(workers)
-    if ":" in str(workers):
-        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
-    import dask
-    import distributed  # noqa: F401  (its defaults complete dask's configuration)
-
-    return dask.config.get("scheduler-address", None) if workers == "auto" else None
 
 
 def run_cells(
