@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from repro.data.archives import content_digest, members, stamp
+from repro.data.archives import content_digest, entries, members, stamp
 from repro.recipe import choose, distinct
 
 if TYPE_CHECKING:
@@ -393,18 +393,34 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     return paths
 
 
+def difference(archive: Archive, path: Path) -> str | None:
+    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
+    counts = {"bytes": (path.stat().st_size, archive.size)}
+    if path.is_dir() and archive.members is None:  # there may be millions
+        return None if any(path.iterdir()) else "is empty"
+    if path.is_dir() or (path.suffix == ".zip" and archive.members is not None):
+        try:
+            sizes = [entry.size for entry in entries(path)]
+        except ValueError as error:
+            return f"is truncated or damaged ({error.__cause__ or error})"
+        counts = {"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)}
+    if all(declared is None for _, declared in counts.values()):
+        return None
+    wrong = [f"{count:,} of {declared:,} {what}" for what, (count, declared) in counts.items()
+             if declared not in (count, None)]
+    return f"has {', '.join(wrong)}" if wrong else ""
+
+
 def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     """The members of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
-        contents = members(path)
-        counts = {"members": len(contents), "bytes": sum(len(file) for _, file in contents),
-                  "digest": content_digest(contents)}
-        wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in counts.items()
-                 if getattr(archive, key) not in (value, None)]
+        contents, wrong = members(path), difference(archive, path)
+        if not wrong and archive.digest not in (None, content_digest(contents)):
+            wrong = f"has other contents (digest {content_digest(contents)}, expected {archive.digest})"
         if wrong:
-            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: "
-                             f"{'; '.join(wrong)}; fetch it again from {manifest.source}")
+            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: it {wrong}; "
+                             f"fetch it again from {manifest.source}")
         gathered += contents
     return gathered
 
