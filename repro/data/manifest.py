@@ -417,7 +417,7 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
         contents, wrong = members(path), difference(archive, path)
         if not wrong and archive.digest not in (None, content_digest(contents)):
-            wrong = f"has other contents (digest {content_digest(contents)}, expected {archive.digest})"
+            wrong = f"has contents of digest {content_digest(contents)}, expected {archive.digest}"
         if wrong:
             raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: it {wrong}; "
                              f"fetch it again from {manifest.source}")
