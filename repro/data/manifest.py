@@ -83,7 +83,7 @@ class Split:
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        ValueError if there is no column or no such one, or a sample is both.
+        ValueError if there is no column or no such one; that no sample is both `check_labels` looks at.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
@@ -93,10 +93,6 @@ class Split:
                 raise ValueError(f"{part} names no column; choose among {', '.join(columns)}")
             masks[part] = np.all([np.isin(columns[choose(f"column of {part}", name, columns)], values)
                                   for name, values in selected.items()], axis=0)
-        both = int((masks["train"] & masks["test"]).sum())
-        if both:
-            raise ValueError(f"{both:,} samples are for train and for test, by {dict(self.train)} and "
-                             f"{dict(self.test)}; declare parts without a common sample")
         return masks
 
 
@@ -419,8 +415,8 @@ def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
         if not wrong and archive.digest not in (None, content_digest(contents)):
             wrong = f"has contents of digest {content_digest(contents)}, expected {archive.digest}"
         if wrong:
-            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: it {wrong}; "
-                             f"fetch it again from {manifest.source}")
+            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: "
+                             f"it {wrong}; fetch it again from {manifest.source}")
         gathered += contents
     return gathered
 

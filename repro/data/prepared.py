@@ -103,7 +103,6 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
         ValueError: if files cannot be used and may not be left out, or none can: how many, which and why.
         OSError: if the disk is full, or a process is killed; what was made until then is kept.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     parts = path.with_suffix(".parts")
     with alone(path.with_suffix(".lock")):
         remove_half_written(path.parent, path.name)
@@ -164,7 +163,6 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
     """The arrays of an `.npz`; if it is not there or damaged they are made first, by one process at a time."""
     with contextlib.suppress(*npz.DAMAGED):
         return npz.read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
         remove_half_written(path.parent, path.name)
         with contextlib.suppress(*npz.DAMAGED):

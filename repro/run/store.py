@@ -26,7 +26,7 @@ import filelock
 
 from repro.data import manifest
 from repro.data.archives import read_file
-from repro.data.disk import acquire, alone, naming, remove_half_written, share, write_atomically
+from repro.data.disk import acquire, alone, remove_half_written, share, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -172,8 +172,6 @@ class Run:
         with contextlib.ExitStack() as locks:
             for folder in self._folders():
                 try:
-                    with naming(folder):
-                        folder.mkdir(parents=True, exist_ok=True)
                     locks.enter_context(acquire(folder / "lock"))
                 except filelock.Timeout:
                     yield False
