@@ -396,7 +396,7 @@ def claims(
 
 @app.command()
 def doctor() -> None:
-    """Print versions, devices, data and the state of the runs, then what is wrong and what to do about it.
+    """Print what is wrong with folders, locks, data, runs and results, and what to do about it.
 
     Ends with status 1 if something is wrong. Data that are here are read and checked; nothing is changed.
 
