@@ -21,7 +21,7 @@ html_title = "repro"
 html_static_path = ["book.css", "figures.js", str(Path(plotly.__file__).parent / "package_data" / "plotly.min.js")]
 html_css_files = ["book.css"]
 html_theme_options = {"home_page_in_toc": True, "show_navbar_depth": 1, "use_fullscreen_button": False,
-                      "footer_content_items": []}
+                      "navbar_persistent": [], "footer_content_items": []}
 html_context = {"default_mode": "auto"}  # light or dark, as the reader has it
 
 POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-src 'self' 'unsafe-inline'; "

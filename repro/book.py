@@ -192,7 +192,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
             "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
             "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
-    for study, cells in studies.items():
+    for study, cells in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
         if len(cells):
             rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
             tables[f"cells_{study}"] = itables.to_html_datatable(
