@@ -215,7 +215,7 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     first = [name for name in FIRST if name in shown]
     between = [name for name in shown if name not in (*first, "key")]
     varying = [name for name in between if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*first, *varying, "key"]].sort_values(["dataset", "preset", "departures", "trains", "seed"])
+    shown = shown[[*first, *varying, "key"]].sort_values(["preset", "dataset", "departures", "trains", "seed"])
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")
