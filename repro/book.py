@@ -26,6 +26,7 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.data.disk import naming, scratch
 from repro.experiments import by_study, experiments, find_table, results
+from repro.report.style import spoken
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
@@ -36,6 +37,7 @@ FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # col
 SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
          "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
 SLOW = 900  # seconds that one cell of a notebook may take
+
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
     """Execute the notebooks, build the book, and put it in the place of the one that is there.
@@ -209,7 +211,7 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
     shown = cells.drop(columns=UNSEEN).assign(
         trains=cells["named"], accuracy=cells.apply(_accuracy, axis="columns").astype(float),
-        departures=[_in_words(changes) for changes in cells["changes"]],
+        departures=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
     first = [name for name in FIRST if name in shown]
@@ -226,10 +228,6 @@ def _accuracy(cell: Series) -> float:
     target = str(cell.get("targets", "")).partition(",")[0]
     linear = cell.get("linear", math.nan)
     return linear if pd.notna(linear) else cell.get(target, math.nan)
-
-
-def _in_words(changes: dict[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.items())
 
 
 def typeset(source: Path, configuration: Path, site: Path) -> None:
