@@ -107,13 +107,12 @@ OF_RUNS = ("device", "engine", "plan", "seeds", "workers")  # options of `repro 
 
 
 def commands():
-    """Single commands of all fenced blocks of a shell, without what an environment and comments add."""
+    """Single commands of all fenced blocks of a shell, without what the environment of Python and comments add."""
     found = set()
     for page in PAGES:
         for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
             lines = [re.sub(r"\s+#.*", "", line) for line in block.splitlines()]
-            parts = [part.strip().replace(".venv/bin/", "") for line in lines for part in line.split(" && ")]
-            found |= {re.sub(r"^REPRO_DATA=\S+ ", "", part) for part in parts}
+            found |= {part.strip().replace(".venv/bin/", "") for line in lines for part in line.split(" && ")}
     return sorted(found)
 
 
