@@ -10,7 +10,7 @@ import pytest
 from made_up_cells import frame
 from redrawn import hashes, redraw, told
 
-from repro import experiments, papers
+from repro import experiments
 from repro.experiments import find
 from repro.papers.taxonomy import figures
 from repro.report import plots
