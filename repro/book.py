@@ -122,7 +122,7 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     try:
         papermill.execute_notebook(
             path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
-            store_widget_state=False)
+            store_widget_state=False, extra_arguments=["--log-level=CRITICAL"])  # a kernel that is stopped says so
     except papermill.PapermillExecutionError as error:
         return f"{error.ename}: {error.evalue}"
     except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died

@@ -6,6 +6,7 @@ and hovering it has. What is drawn comes from `explored_runs`, `target_distribut
 
 import functools
 import html
+import json
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,6 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 import torch
-from IPython.display import display
 from pandas import DataFrame
 from scipy.stats import entropy
 from sklearn.decomposition import PCA
@@ -42,21 +42,26 @@ COLOURS |= dict(zip(selection_steps.KINDS, (GREY, VERMILLION), strict=True))
 class View(widgets.interactive):
     """Controls, as of `ipywidgets.interact`, above the figure that `draw` makes of their values.
 
-    Pages without a kernel have the figure as it is, see `docs/conf.py`.
+    Pages without a kernel have the figure as it is, see `docs/conf.py`. Outputs are set, not captured: `repro report`
+    keeps no state of widgets, and without it papermill cannot capture into one.
     """
 
     def __init__(self, draw: Callable[..., go.Figure], **controls: Any) -> None:
+        screen = widgets.Output(layout=widgets.Layout(width="100%"))
+
         @functools.wraps(draw)
         def show(**values: Any) -> go.Figure:
             figure = draw(**values)
             if isinstance(figure, go.FigureWidget):
-                display(figure)
+                data = figure._repr_mimebundle_()
             else:
-                figure.show("plotly_mimetype")
+                data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json())}
+            screen.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
             return figure
 
         super().__init__(show, **controls)
-        self.layout.flex_flow, self.out.layout.width = "row wrap", "100%"
+        self.layout.flex_flow = "row wrap"
+        self.children += (screen,)
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, Any]:
         figure = html.escape(self.result.to_json())

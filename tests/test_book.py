@@ -115,6 +115,16 @@ def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
     assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "42\n"
 
 
+def test_a_view_of_the_explorer_is_executed_without_the_state_of_widgets(tmp_path):
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    cell = new_code_cell("from repro.explore import View, selection\nView(selection, seed=(0, 1))")
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(new_notebook(cells=[cell], metadata=metadata), tmp_path / "notebooks" / "view.ipynb")
+    assert book.execute(tmp_path / "notebooks", tmp_path / "executed") == {}
+    output, = nbformat.read(tmp_path / "executed" / "view.ipynb", as_version=4).cells[0].outputs
+    assert output.data["text/html"].startswith("<div data-figure=")
+
+
 def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     sources = ("train, preset = 'missing', 'auto'", "# begin(globals(), \"made_up\")\nassert train != 'never'",

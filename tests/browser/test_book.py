@@ -143,6 +143,13 @@ def test_names_are_text_and_a_table_is_read_in_the_dark(cells):
     assert other.evaluate("element => getComputedStyle(element).backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
+def test_a_table_of_a_notebook_is_light_on_dark(browser, site):
+    with served(site) as address, watched(browser, color_scheme="dark") as seen:
+        seen.page.goto(f"{address}/notebooks/notebook.html")
+        colour = "element => Number(getComputedStyle(element).color.match(/\\d+/)[0])"
+        assert seen.page.locator(".cell_output td").first.evaluate(colour) > 128 > seen.page.evaluate(LIGHTNESS)
+
+
 def test_a_page_that_asks_elsewhere_is_noticed(browser, tmp_path):
     (tmp_path / "index.html").write_text("<img src='https://example.org/a.png'><script>missing()</script>")
     with served(tmp_path) as address, watched(browser) as seen:
