@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad, relu
 
 from repro.audiovisual import MODALITIES, WIDTHS
-from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt
+from repro.contrast.momentum import GhostBatchNorm, dealt
 from repro.recipe import choose
 
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
-NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}  # by the number of axes
 KAIMING = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")  # as ResNets start
 Size = int | tuple[int, ...]  # of all axes, or of each
 
@@ -54,7 +53,7 @@ def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
 
     Source: CM-ACC; its released code in an early state.
     """
-    stem = [GhostBatchNorm1d(channels, groups), *_layers(1, groups, 7, channels, width // 8, 2)]
+    stem = [GhostBatchNorm(channels, groups), *_layers(1, groups, 7, channels, width // 8, 2)]
     pool = nn.MaxPool1d(3, stride=2, padding=1)
     return _residual([*stem, pool], 1, width, groups, draw=nn.init.xavier_normal_)
 
@@ -68,7 +67,7 @@ def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
 def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions for short sounds (N, bands, T); every band is normalised first."""
     widths = (width // 4, width // 2, width // 2, width)
-    return _initialised(GhostBatchNorm1d(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
+    return _initialised(GhostBatchNorm(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
 
 
 def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
@@ -81,7 +80,7 @@ def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
     return _initialised(
         *_halving(2, groups, 5, 2, channels, widths), nn.AdaptiveAvgPool2d(REGIONS), nn.Flatten(),
-        read, GhostBatchNorm1d(width, groups), nn.ReLU(inplace=True),
+        read, GhostBatchNorm(width, groups), nn.ReLU(inplace=True),
     )
 
 
@@ -126,7 +125,7 @@ class Block(nn.Module):
         self, wide: Callable[..., nn.Module], axes: int, groups: int, inputs: int, outputs: int, stride: int
     ) -> None:
         super().__init__()
-        normalised = partial(NORMALISATIONS[axes], outputs, groups)
+        normalised = partial(GhostBatchNorm, outputs, groups)
         self.conv1, self.bn1 = wide(inputs, outputs, stride), normalised()
         self.conv2, self.bn2 = wide(outputs, outputs, 1), normalised()
         self.shortcut: nn.Module = nn.Identity()
@@ -161,7 +160,7 @@ def _convolution(axes: int, kernel: Size, inputs: int, outputs: int, stride: Siz
 def _layers(axes: int, groups: int, kernel: Size, inputs: int, outputs: int, stride: Size = 1) -> list[nn.Module]:
     """A convolution with normalisation and ReLU."""
     convolution = _convolution(axes, kernel, inputs, outputs, stride)
-    return [convolution, NORMALISATIONS[axes](outputs, groups), nn.ReLU(inplace=True)]
+    return [convolution, GhostBatchNorm(outputs, groups), nn.ReLU(inplace=True)]
 
 
 def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
