@@ -272,19 +272,15 @@ def load(
         drawings = digits()
     else:
         drawings = omniglot(manifest.data_root() if root is None else Path(root))
-    if categories > len(drawings.names):
-        raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
-    sizes = np.array([categories] if categories else drawings.sizes[:characters])       # of alphabets, then of cells
-    counts, starts = drawings.counts[:sizes.sum()], sizes.cumsum() - sizes
-    cells = np.zeros(characters, np.int64) if len(sizes) == 1 else np.arange(characters)
-    starts, sizes = starts[cells], sizes[cells]
+    starts, sizes = _alphabets(drawings, characters, categories)
     alphabets = tuple(drawings.names[start:start + size] for start, size in zip(starts, sizes, strict=True))
+    counts = drawings.counts[:(starts + sizes).max()]
     *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
     draws = {lot: functools.partial(_draw, counts, starts, sizes, PARTS.index(part), rng)
              for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)}
-    train = _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)
-    drawn = {lot: train if lot == "train" else draw(test_pairs) for lot, draw in draws.items()}
-    _renew(*drawn["test"], draws["test"], seen=_keys(train[1]))
+    drawn = {"train": _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)}
+    drawn |= {lot: draw(test_pairs) for lot, draw in draws.items() if lot != "train"}
+    _renew(*drawn["test"], draws["test"], seen=_keys(drawn["train"][1]))
     lot = np.repeat(list(LOTS), [len(labels) for labels, _ in drawn.values()])
     count = counts.ravel()
     arrays = {
@@ -298,6 +294,17 @@ def load(
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     digest = npz.digest(dict(sorted(arrays.items())), f"{alphabets}")
     return Characters(name, alphabets, **tensors, digest=digest, redrawn=redrawn, other_view=view, augmented=augmented)
+
+
+def _alphabets(drawings: Drawings, cells: int, categories: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of every cell the first character of its alphabet and the alphabet's size, (cells,) each, see `load`."""
+    if categories > len(drawings.names):
+        raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
+    sizes = np.array([categories] if categories else drawings.sizes)
+    if len(sizes) == 1:  # which every cell has
+        sizes = sizes.repeat(cells)
+        return np.zeros_like(sizes), sizes
+    return (sizes.cumsum() - sizes)[:cells], sizes[:cells]
 
 
 def _draw(

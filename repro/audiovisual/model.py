@@ -100,6 +100,7 @@ class Convolution:
     """
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, outputs, ...) of maps (N, inputs, ...)."""
         if maps.ndim < 5 or maps.device.type != "cpu":
             return self._convolved(maps)
         with torch.autocast("cpu", enabled=False):
@@ -133,21 +134,24 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(_convolution(axes, 1, inputs, outputs, stride), normalised())
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, outputs, ...) of maps (N, inputs, ...), each axis shorter by the stride."""
         inner = relu(self.bn1(self.conv1(maps)), inplace=True)
         return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
 
 
 class Moving(nn.Module):
-    """Clips (N, C, F, H, W) less their mean frame, which says nothing about a motion."""
+    """Takes from clips their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
+        """Clips (N, C, F, H, W) of such clips."""
         return clips - clips.mean(2, keepdim=True)
 
 
 class Mean(nn.Module):
-    """Maps (N, C, ...) to their means over all positions, (N, C)."""
+    """The mean over all positions."""
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Features (N, C) of maps (N, C, ...)."""
         return maps.flatten(2).mean(2)
 
 

@@ -32,10 +32,8 @@ SLACK = 2**26                 # bytes that other arrays than images and labels m
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
+Place = tuple[int, str, str]  # of a picture: its part, its class, and the path that it is sorted by within these
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
-
-
-Place = tuple[int, str, str]  # of a picture: its part, its class, and the path that it is sorted by in these
 
 
 @dataclass(frozen=True)

@@ -167,14 +167,14 @@ class Pretrainer(Learner):
         self.keys.update(self.model)
 
     @torch.no_grad()
-    def features(self, data: SkeletonSet, frames: int = CHUNK) -> tuple[Tensor, Tensor]:
+    def features(self, data: SkeletonSet) -> tuple[Tensor, Tensor]:
         """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
 
-        Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
+        Sequences of similar length are encoded together, `CHUNK` frames at a time, so that there is little padding.
         """
         sequences = self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
         readouts = []
-        parts = list(sequences.of_similar_length(torch.arange(len(sequences)), frames))
+        parts = list(sequences.of_similar_length(torch.arange(len(sequences)), CHUNK))
         for part in parts:
             batch, _, cpu_lengths = sequences.batch(part)
             readouts.append(self.model.encoder(batch, cpu_lengths))
@@ -182,14 +182,14 @@ class Pretrainer(Learner):
         return readouts, self.model.embed(readouts)
 
     @torch.no_grad()
-    def decoded_scale(self, readouts: Tensor, frames: int = CHUNK) -> float:
+    def decoded_scale(self, readouts: Tensor) -> float:
         """Root mean square of what the decoder makes of the test split, over that of the test split itself.
 
         Over all coordinates of all valid frames. 1: decoded sequences are as large as the data. `readouts` (n, H) are
         those of the learner's own data.
         """
         squares = torch.zeros(2, dtype=torch.float64, device=self.device)
-        for part in self.sequences.of_similar_length(self.data.test.nonzero().flatten(), frames):
+        for part in self.sequences.of_similar_length(self.data.test.nonzero().flatten(), CHUNK):
             batch, lengths, _ = self.sequences.batch(part)
             decoded = self.model.decode(readouts[part.to(self.device)], batch.shape[1])
             padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
