@@ -12,7 +12,6 @@ Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 
 import dataclasses
 import functools
-import hashlib
 import io
 import math
 import re
@@ -28,7 +27,7 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.data import manifest, npz
-from repro.data.prepared import made_once
+from repro.data.prepared import made_once, place_of
 from repro.recipe import choose
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
@@ -74,13 +73,12 @@ def omniglot(root: Path) -> Drawings:
     declared = manifest.load_manifest("multiomniglot")
     manifest.require(declared, root)
     split, = declared.splits.values()
-    version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
 
     def make() -> dict[str, np.ndarray]:
         drawings = _of_members(manifest.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", make)
+    stored = made_once(place_of(declared.name, f"{declared.files[0].digest} {split} {CELL}"), make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
@@ -89,11 +87,14 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
     """The drawings of the alphabets that a split names in order, files `<alphabet>/characterNN/NNNN_<drawing>.png`."""
     alphabets = split.train["alphabet"]
     parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)  # else for validation
-    named = [(matched, contents) for name, contents in members
-             if (matched := NAME.fullmatch(name)) and matched[1] in alphabets]
-    rows = DataFrame([(alphabets.index(matched[1]), f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1),
-                       matched[0], contents) for matched, contents in named], columns=[*ORDER, "contents"])
-    rows = rows.sort_values(ORDER)
+    rows = []
+    for name, contents in members:
+        matched = NAME.fullmatch(name)
+        if matched and matched[1] in alphabets:
+            alphabet, character, drawing = matched.groups()
+            part = parts.get(int(drawing), 1)
+            rows.append((alphabets.index(alphabet), f"{alphabet}/{character}", part, name, contents))
+    rows = DataFrame(rows, columns=[*ORDER, "contents"]).sort_values(ORDER)
     counts = rows.groupby(ORDER[:3]).size().unstack(fill_value=0)
     strokes = (~np.asarray(Image.open(io.BytesIO(file)).convert("1")) for file in rows.contents)  # black on white
     return Drawings(

@@ -13,9 +13,10 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs, channels_of, drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
+from repro.contrast.arguments import NonFinite
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.contrast.negatives import NonFinite, select
+from repro.contrast.negatives import select
 from repro.contrast.objectives import info_nce
 from repro.contrast.samplers import SAMPLERS
 from repro.run.ahead import ahead
