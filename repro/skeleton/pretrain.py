@@ -88,14 +88,18 @@ class Pretrainer(Learner):
     def compute(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         clean, lengths = self.sequences.padded(self.given.tensor("index"), self.bucket)
-        inputs = {"augmented": self._view(clean, lengths)} if "augmented" in self.inputs else {}
-        inputs |= {"clean": clean} if "clean" in self.inputs else {}
-        view = {"key": self._view(clean, lengths)} if "key" in self.inputs else {}
+        inputs, of_keys = {}, {}
+        if "augmented" in self.inputs:
+            inputs["augmented"] = self._view(clean, lengths)
+        if "clean" in self.inputs:
+            inputs["clean"] = clean
+        if "key" in self.inputs:
+            of_keys["key"] = self._view(clean, lengths)
         dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
         read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
-                keys = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
+                keys = self._represented(self.keys.twin, of_keys, read, dictionaries[1].shape[1])
             represented = self._represented(self.model, inputs, read)
             both = {kind: represented[kind] | keys[kind] for kind in KINDS}
             both["decoded"] = {name: sequence[:, : clean.shape[1]] for name, sequence in both["decoded"].items()}
