@@ -42,7 +42,7 @@ def check_temperatures(**temperatures: float) -> None:
             raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 1)")
 
 
-def promoted(*tensors: Tensor) -> list[Tensor]:
+def raised(*tensors: Tensor) -> list[Tensor]:
     """The tensors in one precision: float32, or float64 if one of them has it."""
     precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
     return [tensor.to(precision) for tensor in tensors]

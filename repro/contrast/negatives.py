@@ -15,7 +15,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import check_shapes, check_temperatures, magnitudes, moderate, moderated, promoted
+from repro.contrast.arguments import check_shapes, check_temperatures, magnitudes, moderate, moderated, raised
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, second_factor
 from repro.contrast.samplers import SAMPLERS, Pool
 from repro.contrast.seeding import seeds
@@ -58,7 +58,7 @@ def gradient_factors(
     given = _checked(candidates, queries, query_inputs, temperature)
     with torch.no_grad(), torch.autocast(candidates.device.type, enabled=False):
         magnitudes(given)
-        candidates, queries, query_inputs = promoted(*given.values())
+        candidates, queries, query_inputs = raised(*given.values())
         b = second_factor(candidates, queries, query_inputs, temperature)
         magnitudes({"the factor b of the gradients": b})
         return candidates.detach(), b
@@ -114,7 +114,7 @@ def pairwise_sq_distance(a: Tensor, b: Tensor, index: int) -> Tensor:
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
         magnitudes({"a": a, "b": b})
         distances = Embeddings(a.double(), b.double()).to(torch.tensor([index], device=a.device))
-        return distances.to(promoted(a, b)[0].dtype)
+        return distances.to(raised(a, b)[0].dtype)
 
 
 def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, generator: torch.Generator) -> Tensor:
@@ -142,7 +142,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     check_shapes(_ADVICE, a=(a, "P d"), **({} if b is None else {"b": (b, "P e")}))
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.no_grad(), torch.autocast(a.device.type, enabled=False):
-        factors = promoted(*([a] if b is None else [a, b]))
+        factors = raised(*([a] if b is None else [a, b]))
         embeddings = Embeddings(*moderated(dict(zip("ab", factors, strict=False))))
         return seeds(embeddings, torch.ones(len(a), dtype=torch.bool, device=a.device), n_select, generator)
 
@@ -209,7 +209,7 @@ def select(
         _check_count(n_select, rows=len(free), admissible=int(admissible))
     if n_select == 0:
         return torch.empty(0, dtype=torch.int64, device=free.device)
-    candidates, queries, query_inputs = promoted(*given.values())
+    candidates, queries, query_inputs = raised(*given.values())
     with torch.autocast(candidates.device.type, enabled=False):
         if checked and not sampler.whole and admissible < len(free):  # the others would cost as much: most of a pool
             rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait once more

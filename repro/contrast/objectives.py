@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
 
-from repro.contrast.arguments import check_shapes, check_temperatures, promoted
+from repro.contrast.arguments import check_shapes, check_temperatures, raised
 
 _ADVICE = {
     "N": "give one row per sample of a non-empty batch",
@@ -149,7 +149,7 @@ def sce_target(
     _check_weight(weight)
     check_shapes(_ADVICE, key=(key, "N d"), negatives=(negatives, "K d"))
     check_temperatures(key_temperature=key_temperature)
-    key, negatives = promoted(key.detach(), negatives)
+    key, negatives = raised(key.detach(), negatives)
     relations, leak = _relations(key, negatives, key_temperature, masked_positive)
     positive = weight + (1 - weight) * leak.unsqueeze(1)                                 # (N, 1)
     return torch.cat([positive, (1 - positive) * relations], dim=1)
@@ -220,7 +220,7 @@ def attraction(query: Tensor, target: Tensor) -> Tensor:
     Source: taxonomy SI, Alg. 1, whose printed "+" is read as a product; averaged as in the released code.
     """
     check_shapes(_ADVICE, query=(query, "N d"), target=(target, "N d"))
-    query, target = promoted(query, target)
+    query, target = raised(query, target)
     return (2 - 2 * (query * target).sum(1)).mean()
 
 
@@ -298,7 +298,7 @@ def _checked(query: Tensor, key: Tensor, negatives: Tensor, axes: str = "N d", *
     name = "key" if axes == "N d" else "keys"
     check_shapes(_ADVICE, **{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
     check_temperatures(**temperatures)
-    return promoted(query, key.detach(), negatives)
+    return raised(query, key.detach(), negatives)
 
 
 def _several(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
@@ -340,7 +340,7 @@ def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
                 f"lengths run from {shortest} to {longest}, but decoded has {frames} frames; "
                 f"keep them in 1 to {frames} and drop empty sequences"
             )
-    return promoted(*sequences.values())
+    return raised(*sequences.values())
 
 
 def _padding(lengths: Tensor, frames: int) -> Tensor:
