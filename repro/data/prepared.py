@@ -88,6 +88,11 @@ def folder_of(name: str, version: int, items: Iterable[Item]) -> Path:
     return manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
 
 
+def place_of(name: str, made_of: str) -> Path:
+    """The file, for `made_once`, of arrays of a data set that are made of what a text says."""
+    return manifest.prepared_root() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+
+
 def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, workers: int) -> Arrays:
     """Make the arrays of all items, or what of them is missing; processes that ask meanwhile wait.
 

@@ -16,6 +16,7 @@ from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
 from repro.run.fit import fit
+from repro.skeleton import pretrain
 from repro.skeleton.pretrain import Pretrainer, augment
 from repro.skeleton.recipe import SUBSETS, VARIANTS, SkeletonRecipe
 from repro.skeleton.terms import PRINTED, TERMS, Term
@@ -235,7 +236,7 @@ def test_a_batch_larger_than_the_training_split_is_refused():
 # ---------------------------------------------------------------------------------------------- features
 
 
-def test_readouts_of_any_chunk_are_the_encoders():
+def test_readouts_of_any_chunk_are_the_encoders(monkeypatch):
     fast, data = learner("AE"), made_up()
     readouts, embeddings = fast.features(data)
     assert not readouts.requires_grad
@@ -243,11 +244,13 @@ def test_readouts_of_any_chunk_are_the_encoders():
         expected = slow_readout(fast.model, data.sequences[index, :length])
         torch.testing.assert_close(readouts[index], expected)
         torch.testing.assert_close(embeddings[index], slow_embedding(fast.model, expected))
-    torch.testing.assert_close(fast.features(data, frames=30)[0], readouts)
+    monkeypatch.setattr(pretrain, "CHUNK", 30)
+    torch.testing.assert_close(fast.features(data)[0], readouts)
 
 
 @pytest.mark.parametrize("frames", [1, 30, 12800])
-def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
+def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames, monkeypatch):
+    monkeypatch.setattr(pretrain, "CHUNK", frames)
     fast = learner("AD")
     data = fast.data
     readouts, decoded, clean = fast.features(data)[0], [], []
@@ -256,7 +259,7 @@ def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
         decoded.append(slow_decoding(fast.model, readouts[index], length).detach().double().flatten())
         clean.append(data.sequences[index, :length].double().flatten())
     expected = (torch.cat(decoded).square().mean() / torch.cat(clean).square().mean()).sqrt().item()
-    assert fast.decoded_scale(readouts, frames) == pytest.approx(expected, rel=1e-5)
+    assert fast.decoded_scale(readouts) == pytest.approx(expected, rel=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------- selection
