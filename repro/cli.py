@@ -23,7 +23,7 @@ from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
 
 if TYPE_CHECKING:
-    from repro.table import Table as DeclaredTable
+    from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
@@ -32,12 +32,8 @@ results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = " | ".join(papers.lines())
-STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too
-Table = Annotated[str, Argument(help=NAMES)]
-Preset = Annotated[str, Option(help="auto | paper | quick | smoke")]
-Variant = Annotated[str, Option(help="where paper and released code disagree, by name")]
 
 
 def main() -> None:
@@ -53,7 +49,7 @@ def main() -> None:
             raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
         app(arguments)
     except SystemExit as end:
-        if end.code == STOPPED:
+        if end.code == 130:  # as typer ends at Ctrl-C
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
         raise
     except (ValueError, TypeError, OSError, FloatingPointError, MemoryError) as error:
@@ -135,10 +131,10 @@ def run(
 @app.command(context_settings=FREE)
 def recipe(
     context: typer.Context,
-    table: Table,
+    table: Annotated[str, Argument(help=NAMES)],
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
-    preset: Preset = "paper",
-    variant: Variant = "none",
+    preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "paper",
+    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
 ) -> None:
     """Print what a table trains: every field that a recipe uses, with its value and where that comes from.
 
@@ -439,7 +435,7 @@ def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields:
     return [*lines, *_choices(table)]
 
 
-def _choices(table: "DeclaredTable") -> list[str]:
+def _choices(table: "Table") -> list[str]:
     """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]

@@ -77,12 +77,6 @@ def parse_numbers(parameter: str, value: Any) -> list[int]:
     return distinct(parameter, value, numbers)
 
 
-def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]:
-    """Distinct names of a comma list such as "moco,sce", in its order; raises as `choose` and `distinct`."""
-    allowed = list(allowed)
-    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
-
-
 def swept(given: Any) -> list[Any]:
     """The values of a sweep: those of a list, what stands between the commas of a text, or the one there is."""
     if isinstance(given, str):

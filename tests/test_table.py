@@ -458,7 +458,7 @@ def declared(monkeypatch, runs):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
-    monkeypatch.setattr("repro.run.export.read_cells", lambda path: frame())
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame())
     return runs
 
 
@@ -519,7 +519,7 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
     assert run_table("made_up", "ucla", train="never").empty
     monkeypatch.setattr(Two, "step", None)
     first, second, *_ = SWEEP.cells("ucla")
-    monkeypatch.setattr("repro.run.export.read_cells", lambda path: frame(written(second, 60.0)))
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(written(second, 60.0)))
     Store(declared).run(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     shown = found[["method", "depth", "ours", "n_seeds"]].values.tolist()

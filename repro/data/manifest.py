@@ -258,18 +258,15 @@ def copy_of(name: str) -> Path | None:
     return max(imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
-def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., Loaded]]:
-    """Decorates `load(name, root, ...)` of data sets: so many are kept per process while their files stay the same."""
-    def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-        cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
+def read_once(load: Callable[..., Loaded], maxsize: int) -> Callable[..., Loaded]:
+    """`load(name, root, ...)` of data sets, of which so many are kept per process while their files stay the same."""
+    cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
 
-        @functools.wraps(load)
-        def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
-            return cached(version(name, root), name, root, *values, **options)
+    @functools.wraps(load)
+    def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
+        return cached(version(name, root), name, root, *values, **options)
 
-        return read
-
-    return decorate
+    return read
 
 
 def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:

@@ -1,5 +1,6 @@
 """Declarations of data sets: what they promise, where their files lie, and what is refused by name."""
 
+import functools
 import os
 from pathlib import Path
 
@@ -218,7 +219,7 @@ def test_data_are_read_once_until_their_files_are_exchanged(project, tmp_path, m
     path, read = tmp_path / place, []
     path.parent.mkdir(parents=True)
 
-    @manifest.read_once(maxsize=2)
+    @functools.partial(manifest.read_once, maxsize=2)
     def load(name, root, part, *, subset):
         (tmp_path / "runs" / "prepared" / f"{name}-made-by-loading.npz").touch()
         read.append(subset)
