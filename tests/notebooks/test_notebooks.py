@@ -86,7 +86,7 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
 @pytest.mark.parametrize(("changes", "message"), [
     ({"datset": "ucla"}, "parameter='datset' does not exist; did you mean 'dataset'"),
     ({"seed_list": [0, 1]}, "parameter='seed_list' does not exist"),
-    ({"dataset": "nutu"}, "dataset='nutu' is not one of: (synthetic, |digits, |multidigits, |all, |audioset, )"),
+    ({"dataset": "nutu"}, "dataset='nutu' is not one of: .*(synthetic|digits)"),
     ({"preset": "fast"}, "preset='fast' is not one of: auto, paper, quick, smoke"),
     ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
     ({"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
@@ -123,7 +123,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, tmp_path, 
         ("claims", {"verdict": "true"}, "verdict='true' is not one of: all, holds, fails, self-consistent, "),
         ("claims", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: paper, verdict, level, device"),
         ("results", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: device"),
-        ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
+        ("claims", {"paper": "MoCo"}, "paper='MoCo' is not one of: all, .*CM-ACC, JCL, SCE, taxonomy"),
     ],
 )
 def test_a_notebook_s_own_parameters_are_checked(name, changes, message, tmp_path, monkeypatch):

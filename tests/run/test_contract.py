@@ -17,6 +17,7 @@ from made_up_pairs import CPU, lacking, made_up, tiny
 from made_up_pairs import TRAINED as PAIR_METHODS
 from made_up_pairs import learner as pairs
 from made_up_skeletons import learner as skeleton_learner
+from other_values import others
 from stand_in import StandIn, as_recorded
 from states import assert_equal_states
 
@@ -214,24 +215,6 @@ def test_probes_along_training_change_no_bit_of_it_and_end_with_what_is_reported
 
 
 # ---------------------------------------------------------------------------------------------- unused fields
-
-
-def others(recipe, name):
-    """Recipes with another value in a field, if there is one that they may have there."""
-    value, allowed = getattr(recipe, name), recipe.__dataclass_fields__[name].metadata["allowed"]
-    if type(value) is bool:
-        candidates = [not value]
-    elif allowed:
-        candidates = [other for other in allowed if other != value]
-    elif type(value) in (int, float):
-        candidates = [value + 1, value / 2] if type(value) is float else [value + 1, 2 * value, value // 2]
-    else:
-        candidates = []
-    for candidate in candidates:
-        try:
-            yield recipe.replace(**{name: candidate})
-        except ValueError:  # impossible beside the other fields
-            continue
 
 
 SELF_SUPERVISED = [method for method in (*IMAGE_METHODS, *PAIR_METHODS) if method != "supervised"]
