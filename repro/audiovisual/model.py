@@ -101,6 +101,7 @@ class Convolution:
     """
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, C, [F,] H, W) to maps (N, channels, [F',] H', W')."""
         if maps.ndim < 5 or maps.device.type != "cpu":
             return self._convolved(maps)
         with torch.autocast("cpu", enabled=False):
@@ -134,6 +135,7 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(_convolution(axes, 1, inputs, outputs, stride), normalised())
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, inputs, [F,] H, W) to maps (N, outputs, [F',] H', W'), at least 0."""
         inner = relu(self.bn1(self.conv1(maps)), inplace=True)
         return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
 
@@ -142,6 +144,7 @@ class Moving(nn.Module):
     """Clips (N, C, F, H, W) less their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
+        """Of the shape of the clips."""
         return clips - clips.mean(2, keepdim=True)
 
 
@@ -149,6 +152,7 @@ class Mean(nn.Module):
     """Maps (N, C, ...) to their means over all positions, (N, C)."""
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Means (N, C) of maps (N, C, ...)."""
         return maps.flatten(2).mean(2)
 
 

@@ -91,11 +91,14 @@ class Pretrainer(Learner):
         inputs = {"augmented": self._view(clean, lengths)} if "augmented" in self.inputs else {}
         inputs |= {"clean": clean} if "clean" in self.inputs else {}
         view = {"key": self._view(clean, lengths)} if "key" in self.inputs else {}
-        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
+        dictionaries = [
+            dictionary.entries if "key" in self.needs[kind] else dictionary.entries[:0]  # which no key would ever enter
+            for kind, dictionary in (("embedded", self.dictionary), ("decoded", self.sequence_dictionary))
+        ]
         read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
-                keys = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
+                keys = self._represented(self.keys.twin, view, read, self.sequence_dictionary.entries.shape[1])
             represented = self._represented(self.model, inputs, read)
             both = {kind: represented[kind] | keys[kind] for kind in KINDS}
             both["decoded"] = {name: sequence[:, : clean.shape[1]] for name, sequence in both["decoded"].items()}
@@ -209,7 +212,7 @@ class Pretrainer(Learner):
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features and labels of the training split, then of the test split, on the device of the features."""
+    """Features (n, H) and labels (n,) of the training split, then of the test split, on the device of the features."""
     labels, train, test = (column.to(features.device) for column in (data.labels, data.train, data.test))
     return features[train], labels[train], features[test], labels[test]
 
