@@ -143,7 +143,7 @@ REFUSED = [  # what is typed, and what the message says
     ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
     ("run", "nothing stands where the table should: repro run NAME ...; tables are "),
     ("run --epochs 3 taxonomy", "--epochs stands where the table should: repro run NAME ...; tables are "),
-    ("run taxonomi", "name='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
+    ("run taxonomi", "; did you mean 'taxonomy'?"),
     ("run taxonomy_ulca", "; did you mean 'taxonomy_ucla'?"),
     ("run taxonomy --dataset ulca", "; did you mean 'ucla'?"),
     ("run taxonomy --engine locale", "engine='locale' is not one of: auto, inline, local, dask; did you mean 'local'?"),
@@ -176,7 +176,7 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare hmdb51", "hmdb51"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
-    ("claims --paper jcl", "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
+    ("claims --paper jcl", "CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'?"),
 ]
 
 

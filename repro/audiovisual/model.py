@@ -100,7 +100,7 @@ class Convolution:
     """
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (N, outputs, ...) of maps (N, inputs, ...)."""
+        """Maps (N, C, [F,] H, W) to maps (N, channels, [F',] H', W')."""
         if maps.ndim < 5 or maps.device.type != "cpu":
             return self._convolved(maps)
         with torch.autocast("cpu", enabled=False):
@@ -134,7 +134,7 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(_convolution(axes, 1, inputs, outputs, stride), normalised())
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (N, outputs, ...) of maps (N, inputs, ...), each axis shorter by the stride."""
+        """Maps (N, inputs, [F,] H, W) to maps (N, outputs, [F',] H', W'), at least 0."""
         inner = relu(self.bn1(self.conv1(maps)), inplace=True)
         return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
 
@@ -143,7 +143,7 @@ class Moving(nn.Module):
     """Takes from clips their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Clips (N, C, F, H, W) of such clips."""
+        """Of the shape of the clips."""
         return clips - clips.mean(2, keepdim=True)
 
 
@@ -151,7 +151,7 @@ class Mean(nn.Module):
     """The mean over all positions."""
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Features (N, C) of maps (N, C, ...)."""
+        """Means (N, C) of maps (N, C, ...)."""
         return maps.flatten(2).mean(2)
 
 

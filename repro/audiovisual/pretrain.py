@@ -61,7 +61,7 @@ class Gatherer(Learner):
             self.coming = self.worker.submit(self._gathered_batch), before
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner.state_dict`."""
+        """See `Learner.state_dict`; generators stand as before the batch that is being gathered."""
         if self.coming is None:
             return super().state_dict()
         wait([self.coming[0]])

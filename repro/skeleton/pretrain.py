@@ -95,7 +95,10 @@ class Pretrainer(Learner):
             inputs["clean"] = clean
         if "key" in self.inputs:
             of_keys["key"] = self._view(clean, lengths)
-        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
+        dictionaries = [
+            dictionary.entries if "key" in self.needs[kind] else dictionary.entries[:0]  # which no key would ever enter
+            for kind, dictionary in (("embedded", self.dictionary), ("decoded", self.sequence_dictionary))
+        ]
         read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
@@ -213,7 +216,7 @@ class Pretrainer(Learner):
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features and labels of the training split, then of the test split, on the device of the features."""
+    """Features (n, H) and labels (n,) of the training split, then of the test split, on the device of the features."""
     labels, train, test = (column.to(features.device) for column in (data.labels, data.train, data.test))
     return features[train], labels[train], features[test], labels[test]
 

@@ -15,6 +15,7 @@ from states import assert_equal_states
 from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
+from repro.contrast.objectives import info_nce
 from repro.run.fit import fit
 from repro.skeleton import pretrain
 from repro.skeleton.pretrain import Pretrainer, augment
@@ -216,6 +217,32 @@ def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
             torch.testing.assert_close(batch.projected[name][row], model.head(readout))
     assert batch.readout["clean"].requires_grad and not batch.projected["key"].requires_grad
     assert batch.embedded == batch.decoded == {} and torch.equal(fast.dictionary.entries, dictionary)
+
+
+def test_a_term_of_projected_keys_alone_gets_no_dictionary_that_would_stay_noise(monkeypatch):
+    def contrast(batch, recipe):
+        query, key = batch.projected["augmented"], batch.projected["key"]
+        return info_nce(query, key, batch.dictionary, recipe.temperature)
+
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: {"projected": ("augmented", "key")}, contrast))
+    with pytest.raises(ValueError, match=r"negatives"):
+        learner("XX").step()
+    both = {"projected": ("augmented", "key"), "embedded": ("key",)}
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: both, contrast))
+    fast = learner("XX")
+    before = fast.dictionary.entries.clone()
+    fast.step()
+    assert not torch.equal(fast.dictionary.entries, before)
+
+
+@pytest.mark.parametrize(("needs", "message"), [
+    ({"embeded": ("augmented",)}, "kind that XX needs='embeded' is not one of: readout, projected, embedded, decoded"),
+    ({"embedded": ("keys",)}, "input that XX needs='keys' is not one of: augmented, clean, key; did you mean 'key'"),
+])
+def test_what_a_term_needs_and_there_is_not_is_named(monkeypatch, needs, message):
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: needs, None))
+    with pytest.raises(ValueError, match=message):
+        learner("XX")
 
 
 # ---------------------------------------------------------------------------------------------- order, seeds, states
