@@ -77,16 +77,6 @@ def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
         assert claimed
 
 
-def test_a_result_that_json_lacks_completes_nothing(store):
-    def train(run, progress):
-        yield
-        return {"linear": float("inf"), "cost": {}}
-
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        run_cells(CELLS[:1], train, store)
-    assert store.run(CELLS[0]).result is None
-
-
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
     claim = Run.claim
     monkeypatch.setattr(Run, "claim", lambda run: run.finish(ELSEWHERE) or claim(run))
@@ -181,14 +171,6 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     if pool == Here():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
-
-
-@pytest.mark.parametrize("pool", [Here(), Pool()], ids=["here", "pool"])
-def test_output_that_is_no_terminal_has_a_line_for_each_cell_and_nothing_else(store, capsys, pool):
-    run_cells(CELLS, Trainer(), store, pool=pool, say=lambda cell: "done")
-    lines = capsys.readouterr().err.splitlines()
-    assert sorted(line.partition(", about ")[0] for line in lines) == [
-        "AE, seed 0: done", "AE, seed 1: done", "CD, seed 0: done", "CE, seed 0: done", "CE, seed 1: done"]
 
 
 def test_time_left_does_not_rise_between_steps_and_evaluation_is_part_of_a_cell(store, monkeypatch):

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import math
-import random
 import sys
 import types
 
@@ -161,17 +160,6 @@ def test_tensorboard_is_given_what_is_reported(tmp_path, monkeypatch):
     assert given["measured/taken", 10] == 10 and given["measured/taken", 20] == 20
 
 
-def test_tensorboard_reads_each_report_once_also_of_a_training_that_was_interrupted(tmp_path):
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    interrupted_with_a_board(tmp_path)
-    read = EventAccumulator(str(tmp_path / "board")).Reload()
-    drawn = [(event.step, pytest.approx(event.value)) for event in read.Scalars("loss/size")]
-    assert drawn == [(line["step"], line["size"]) for line in progress(tmp_path)]
-    assert [(event.step, event.value) for event in read.Scalars("measured/taken")] == [(10, 10), (20, 20)]
-
-
 # probes along training
 
 
@@ -237,19 +225,6 @@ def test_resuming_after_any_step_gives_the_undisturbed_run(tmp_path, undisturbed
     assert_equal_states(learner.state_dict(), undisturbed[0])
     assert_equal_states(load_checkpoint(tmp_path)["learner"], undisturbed[0])
     assert progress(tmp_path) == undisturbed[1]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_resuming_many_times_gives_the_undisturbed_run(tmp_path, undisturbed, seed, clock):
-    draw = random.Random(seed)
-    steps = sorted(draw.sample(range(1, 21), 6))
-    for step in steps:
-        with pytest.raises(Interrupted):
-            train(TimedWalk(clock, fails_at=step), tmp_path, checkpoint_seconds=draw.choice([0, 4, 7]))
-    learner = Walk()
-    train(learner, tmp_path)
-    assert_equal_states(learner.state_dict(), undisturbed[0])
-    assert progress(tmp_path) == undisturbed[1], f"interrupted before the steps {steps}"
 
 
 TAILS = ['{"step": 12, "lo', "\x00\x00\x00", '{"step": 12, "loss": 1.0}\n{"st', "3", '{"step": "x"}', '{"step": NaN}',

@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+import states
 from nursery import Nursery, until
 from states import assert_equal_states
-
-from repro.run.fit import load_checkpoint
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data of its own. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways, the third
@@ -29,29 +28,14 @@ import repro.run.training
 from repro.run.engine import Cluster, Here, Local, run_cells
 from repro.run.fit import fit
 from repro.run.store import Store
-from repro.skeleton.data import SkeletonSet
+from made_up_skeletons import made_up, tiny
 from repro.skeleton.pretrain import Pretrainer
-from repro.skeleton.recipe import paper
 from repro.skeleton.recipe import SKELETONS
 
-EPOCHS = int(os.environ["EPOCHS"])
-SMALL = {"units": 8, "projection": 6, "dictionary": 20, "sequence_dictionary": 12, "momentum": 0.9, "batch": 8,
-         "epochs": EPOCHS, "probe_epochs": 3, "probe_batch": 16, "threads": 1}
+SMALL = {"epochs": int(os.environ["EPOCHS"]), "probe_epochs": 3, "probe_batch": 16, "threads": 1}
 OTHER = {"select": "best_on_test", "select_every": 2, "head": "mlp", "ema_head_twice": True, "precision": "bfloat16"}
-RECIPES = [paper("synthetic", "AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, {})]
-
-
-@functools.cache
-def small_set(n=40, frames=8, features=6):
-    draw = torch.Generator().manual_seed(0)
-    lengths = torch.randint(4, frames + 1, (n,), generator=draw)
-    labels = torch.arange(n) % 3
-    sequences = torch.randn(n, frames, features, generator=draw) + labels[:, None, None]
-    sequences = sequences[torch.arange(frames) < lengths[:, None]]
-    train = torch.arange(n) % 4 > 0
-    nobody = torch.zeros(n, dtype=torch.int64)
-    classes = ("a", "b", "c")
-    return SkeletonSet("synthetic", sequences, lengths, labels, train, ~train, nobody, nobody, classes, (), "d1")
+RECIPES = [tiny("AE+CE+AD+CD", **SMALL | changes) for changes in ({}, OTHER, {})]
+DATA = made_up()
 
 
 def remember(event):
@@ -76,7 +60,7 @@ def train_and_remember(run, progress):
     return repro.run.training.train(run, progress, study=STUDY, device=torch.device("cpu"))
 
 
-STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: small_set())
+STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
 repro.run.training.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_weights = load_and_remember
 
@@ -113,7 +97,7 @@ def work(root, what, rest="1"):
 def warm_up():
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 """
-EPOCHS = 20  # of 3 steps; each ends with a report, a line of progress and a checkpoint
+EPOCHS = 20  # of 4 steps; each ends with a report, a line of progress and a checkpoint
 
 
 class Small(Nursery):
@@ -174,28 +158,9 @@ def half_done(root: Path) -> int:
 
 
 def outcome(root: Path) -> dict:
-    """Everything of the finished cells that must not depend on what happened on the way, by seed."""
-    found = {}
-    for path in root.glob("cells/*/result.json"):
-        result, folder = json.loads(path.read_text()), path.parent
-        lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-        cost = result.pop("cost")
-        assert cost["steps"] == lines[-1]["step"] == 3 * EPOCHS
-        found[json.loads((folder / "recipe.json").read_text())["seed"]] = {
-            "result": result,
-            "progress": [{name: value for name, value in line.items() if name != "seconds"} for line in lines],
-            "state": load_checkpoint(folder)["learner"],
-        }
-    return found
-
-
-def assert_same(found: dict, expected: dict, message: str) -> None:
-    """Equal results, equal progress, and states equal to the last bit."""
-    assert sorted(found) == sorted(expected)
-    for seed in expected:
-        for part in ("result", "progress"):
-            assert found[seed][part] == expected[seed][part], message
-        assert_equal_states(found[seed]["state"], expected[seed]["state"])
+    """What the finished cells have left, by seed."""
+    folders = [path.parent for path in sorted(root.glob("cells/*/result.json"))]
+    return {json.loads((folder / "recipe.json").read_text())["seed"]: states.outcome(folder) for folder in folders}
 
 
 @pytest.fixture(scope="module")
@@ -207,21 +172,16 @@ def undisturbed(tmp_path_factory, nursery) -> tuple[dict, dict]:
     return outcome(root), table
 
 
-def only_first(undisturbed: tuple[dict, dict]) -> tuple[dict, dict]:
-    """The same of the first cell alone, without what only the second reports."""
-    cells, table = undisturbed
-    return {0: cells[0]}, {"0": table["0"]}
-
-
 def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
     cells, table = undisturbed
-    assert sorted(cells) == [0, 1] and cells[0]["result"] != cells[1]["result"]
+    assert sorted(cells) == [0, 1] and cells[0]["result.json"] != cells[1]["result.json"]
     for seed, cell in cells.items():
         kept = {"model", "keys", "dictionary", "sequence_dictionary", "optimiser", "generator", "order"}
-        assert set(cell["state"]) >= kept
-        assert len({line["loss"] for line in cell["progress"]}) == EPOCHS
-        assert sorted(cell["progress"][0]) == ["AD", "AE", "CD", "CE", "loss", "of", "step"]
-        assert table[str(seed)] == cell["result"]["linear"]
+        assert set(cell["checkpoint.pt"]["learner"]) >= kept
+        lines, result = cell["progress.jsonl"], cell["result.json"]
+        assert len({line["loss"] for line in lines}) == EPOCHS
+        assert sorted(lines[0]) == ["AD", "AE", "CD", "CE", "loss", "of", "seconds", "step"]
+        assert (table[str(seed)], lines[-1]["step"]) == (result["linear"], result["cost"])
 
 
 def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
@@ -231,7 +191,7 @@ def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
     assert [table for _, table in ended.values()] == [undisturbed[1]] * 4
-    assert_same(outcome(tmp_path), undisturbed[0], "shared")
+    assert_equal_states(outcome(tmp_path), undisturbed[0])
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
     said = [line for lines, _ in ended.values() for line in lines]
@@ -260,7 +220,7 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     said, table = nursery.end(tmp_path, second)
     assert said == []
     assert table == undisturbed[1]
-    assert_same(outcome(tmp_path), undisturbed[0], "workers")
+    assert_equal_states(outcome(tmp_path), undisturbed[0])
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
@@ -275,7 +235,7 @@ def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery
     errors = (tmp_path / f"{pid}.err").read_text()
     assert errors.count("Traceback") == 1 and "\nKeyboardInterrupt\n" in errors  # here no command catches it
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
-    assert_same(outcome(tmp_path), undisturbed[0], "after Ctrl-C")
+    assert_equal_states(outcome(tmp_path), undisturbed[0])
     assert events(tmp_path, "resumes")
 
 
@@ -300,7 +260,7 @@ def test_a_cell_that_kills_its_process_is_tried_twice_and_named_while_the_others
             "process was lost (perhaps for want of memory, unless it says why above) (tried twice)\n") in errors
     assert "Fatal Python error" not in errors and pid not in events(tmp_path, "trains")
     assert (tmp_path / "events.txt").read_text().count(" trains 2\n") == 2
-    assert_same(outcome(tmp_path), only_first(undisturbed)[0], "beside a cell that kills its process")
+    assert_equal_states(outcome(tmp_path), {0: undisturbed[0][0]})
 
 
 def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nursery, undisturbed):
@@ -317,7 +277,7 @@ def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nurse
     nursery.kill(lost)
     said, table = nursery.end(tmp_path, command)
     assert said == [] and table == undisturbed[1]
-    assert_same(outcome(tmp_path), undisturbed[0], "dask")
+    assert_equal_states(outcome(tmp_path), undisturbed[0])
     (resumed,) = events(tmp_path, "resumes")
     assert resumed in set(workers) - {lost} and events(tmp_path, "trains") == [lost, other, resumed]
     for pid in (*(set(workers) - {lost}), scheduler):
