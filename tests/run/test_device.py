@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -140,13 +139,6 @@ def test_a_gru_on_cuda_in_full_precision_is_that_of_float64():
         assert (gru.float()(inputs.float())[0] - exact).abs().max() < 1e-5
 
 
-def test_hardware_is_ready_for_json():
-    found = device.hardware(torch.device("cpu"))
-    assert list(found) == ["device", "cores", "python", "torch"]
-    assert found["device"] and found["cores"] == device.cores() and found["torch"] == torch.__version__
-    assert json.loads(json.dumps(found)) == found
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
 def test_cores_are_those_this_process_may_use():
     allowed = os.sched_getaffinity(0)
@@ -156,14 +148,6 @@ def test_cores_are_those_this_process_may_use():
         assert device.cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-def test_hardware_without_proc(monkeypatch):
-    def missing(*args, **kwargs):
-        raise FileNotFoundError
-
-    monkeypatch.setattr("builtins.open", missing)
-    assert isinstance(device.hardware(torch.device("cpu"))["device"], str)
 
 
 @pytest.mark.parametrize(
