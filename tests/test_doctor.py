@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from one_cell import CELL
+from made_up_training import CELL
 
 from repro import doctor
 from repro.data import manifest

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
+from made_up_training import CELL
 from nursery import HELPERS
-from one_cell import CELL
 
 from repro.run.store import owner
 
@@ -16,7 +16,7 @@ from repro.run.store import owner
 CONTENDS = """
 import os, sys, time
 from pathlib import Path
-from one_cell import CELL
+from made_up_training import CELL
 from repro.run.store import Store
 
 run = Store(Path(sys.argv[1])).run(CELL)

@@ -15,9 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from made_up_training import CELLS, Trainer, cell, value
+from made_up_training import CELLS, Small, Trainer, cell, value
 from nursery import HELPERS
-from one_cell import Small
 
 from repro.run import engine
 from repro.run.engine import Cluster, Here, Local, pool_of, run_cells, train_in_worker
@@ -101,8 +100,8 @@ def test_what_cannot_be_read_or_written_is_named_before_anything_is_trained(stor
 
 
 def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
-    elsewhere = held(ELSEWHERE)
-    train = Trainer(AE=lambda run: run.cell.seed == 1 and elsewhere.let_go.set())  # the last of CELLS
+    let_go = held(ELSEWHERE)
+    train = Trainer(AE=lambda run: run.cell.seed == 1 and let_go.set())  # the last of CELLS
     run_cells(CELLS, train, store)
     assert train.calls == [(each.label, each.seed) for each in CELLS[1:]]
     assert values(store) == [1.0, *EXPECTED[1:]]
@@ -110,7 +109,7 @@ def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, he
 
 @pytest.mark.parametrize("result", [ELSEWHERE, None], ids=["finished", "given up"])
 def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(store, held, capsys, result):
-    timer = threading.Timer(0.3, held(result).let_go.set)
+    timer = threading.Timer(0.3, held(result).set)
     timer.start()
     run_cells(CELLS[:1], train := Trainer(), store)
     timer.join()
@@ -174,8 +173,8 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
 
 
 def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):
-    elsewhere, pool, train = held(), Pool(), Trainer()
-    timer = threading.Timer(0.3, elsewhere.let_go.set)
+    let_go, pool, train = held(), Pool(), Trainer()
+    timer = threading.Timer(0.3, let_go.set)
     timer.start()
     run_cells(CELLS, train, store, pool=pool)
     timer.join()
@@ -310,7 +309,7 @@ ERRORS = """
 import dataclasses, errno, json, os, signal
 from pathlib import Path
 
-from one_cell import CELL
+from made_up_training import CELL
 
 import torch
 

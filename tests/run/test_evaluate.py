@@ -112,15 +112,6 @@ def test_features_made_anew_every_epoch():
     assert linear_probe(made[0], labels, *test, rates=[0.5, 0.05, 0.05], **settings)[1:] != found[1:]
 
 
-def test_accuracy_is_the_exact_mean_over_test_samples():
-    train, labels = torch.eye(2, dtype=torch.float64).repeat(8, 1), torch.tensor([0, 1]).repeat(8)
-    test = torch.eye(2, dtype=torch.float64)[[0, 0, 0, 0, 0, 1, 1]]
-    wrong = torch.tensor([0, 0, 1, 0, 0, 0, 1])  # two of seven are labelled as the other class
-    found = probe(train, labels, test, wrong, classes=2, **USUAL | {"batch": 3})
-    assert found[-1] == 100 * 5 / 7
-    assert nearest_neighbour(train, labels, test, wrong) == 100 * 5 / 7
-
-
 def test_linear_probe_is_a_function_of_its_arguments():
     data = (*clouds(50, seed=1, dtype=torch.float32), *clouds(500, seed=2, dtype=torch.float32))
     before, copies = torch.get_rng_state(), [part.clone() for part in data]

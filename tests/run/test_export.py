@@ -5,7 +5,7 @@ import json
 
 import pandas as pd
 import pytest
-from one_cell import CELL, Small
+from made_up_training import CELL, Small
 
 from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, rows_of
 from repro.run.store import Cell, Store

@@ -178,13 +178,6 @@ def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed,
         assert not (folder / "probes.jsonl").exists() and progress(folder) == undisturbed[1]
 
 
-@pytest.mark.parametrize(("every", "steps"), [(6, [6, 12, 18, 20]), (21, [20])])
-def test_probes_end_with_the_training(tmp_path, every, steps):
-    learner = Walk()
-    train(learner, tmp_path, **probing(learner, probe_steps=every))
-    assert [row["step"] for row in probes(tmp_path)] == steps
-
-
 @pytest.mark.parametrize("step", [1, 4, 5, 6, 10, 19, 20])
 def test_probes_of_a_resumed_training_are_there_once(tmp_path, probed, step):
     for fails_at, seconds in ((step, 0), (min(step + 4, 20), 60), (None, 0)):  # the second is lost, with its probes
@@ -299,13 +292,3 @@ def test_of_an_update_that_leaves_no_finite_weights_nothing_is_saved(tmp_path, u
     learner = Walk()
     train(learner, tmp_path)
     assert_equal_states(learner.state_dict(), undisturbed[0])
-
-
-def test_the_step_is_exact_after_a_resumption_and_in_long_epochs(tmp_path):
-    options = {"total_steps": 130, "steps_per_epoch": 120}
-    with pytest.raises(Interrupted):
-        train(Walk(fails_at=52, **options), tmp_path, checkpoint_seconds=0)
-    learner = Walk(bad={77: {1: math.inf}}, **options)
-    with pytest.raises(NonFiniteLoss, match=r"^size is inf at step 77;"):
-        train(learner, tmp_path, checkpoint_seconds=0)
-    assert min(learner.history) == 51 and [line["step"] for line in progress(tmp_path)] == [50]

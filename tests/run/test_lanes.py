@@ -8,14 +8,14 @@ import sys
 
 import pytest
 import torch
+from kills import differences, outcome
 from made_up_skeletons import CPU, made_up, tiny
 from made_up_training import CELLS, value
-from states import assert_equal_states
 
 from repro.run import fit as fitting
 from repro.run import training
 from repro.run.engine import Here, run_cells, train_in_worker
-from repro.run.fit import NonFiniteLoss, fit, load_checkpoint
+from repro.run.fit import NonFiniteLoss, fit
 from repro.run.learner import Learner
 from repro.run.store import Store
 from repro.skeleton.recipe import SKELETONS
@@ -99,18 +99,6 @@ def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
     assert train.names() == "CD0.1 CD0.2 CD0.3"
 
 
-def test_cells_that_diverge_in_lanes_are_named(store, capsys):
-    with pytest.raises(NonFiniteLoss, match=r"2 of 5 cells .*\n  AE, seed \d: AE is nan at step 7\n  AE, seed \d: "):
-        run_cells(CELLS, Turns(AE=NonFiniteLoss("AE is nan at step 7")), store, pool=Here(3))
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_an_error_in_a_lane_weighs_more_than_divergence(store):
-    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": KeyError("weight")}
-    with pytest.raises(ChildProcessError, match=r"CD, seed 0: KeyError: 'weight'\n  AE, seed 0: AE is nan at step 7"):
-        run_cells([CELLS[1], CELLS[3]], Turns(**errors), store, pool=Here(3))
-
-
 def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept(store):
     errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
     with pytest.raises(ChildProcessError, match="RuntimeError: a device that was lost"):
@@ -121,19 +109,6 @@ def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept
         ("AE", 1, "AE is nan at step 7"), ("AE", 0, "AE is nan at step 7")
     ]
     assert finished(store) == [None if cell.label == "AE" else value(cell) for cell in CELLS]
-
-
-def test_cells_that_another_command_holds_are_left_to_it(store, held):
-    elsewhere, train = held({"linear": 1.0, "cost": {}}), Turns()
-
-    def until_the_last(run, progress):
-        if run.cell == CELLS[4]:
-            elsewhere.let_go.set()
-        return (yield from train(run, progress))
-
-    run_cells(CELLS, until_the_last, store, pool=Here(2))
-    assert finished(store) == [1.0, *(value(cell) for cell in CELLS[1:])]
-    assert not {("CE", 0)} & {(label, seed) for label, seed, *_ in train.taken}
 
 
 def test_what_ends_the_process_leaves_no_cell_held_also_while_its_traceback_is_kept(store):
@@ -164,23 +139,12 @@ def train(monkeypatch):
     return functools.partial(training.train, study=STUDY, device=CPU)
 
 
-def outcome(root):
-    """Results but for their cost, last states and losses, by cell."""
-    outcomes = {}
-    for cell in TRAINED:
-        run = Store(root).run(cell)
-        log = run.folder / "progress.jsonl"
-        lines = [json.loads(line) | {"seconds": 0} for line in log.read_text().splitlines()] if log.exists() else []
-        state = load_checkpoint(run.folder)["learner"]
-        outcomes[cell.key] = {"result": run.result | {"cost": 0}, "log": lines, "state": state}
-    return outcomes
-
-
 def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path, train, monkeypatch):
     """To the last bit. The kill comes between two cells' checkpoints, of those in the lanes all are taken up again."""
     run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Here(1))
     run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Here(3))
-    assert_equal_states(outcome(tmp_path / "three"), outcome(tmp_path / "one"))
+    expected = outcome(tmp_path / "one", "")
+    assert len(expected) > 3 * len(TRAINED) and differences(outcome(tmp_path / "three", ""), expected) == []
     saves, save = [], fitting.save_checkpoint
 
     def save_or_die(folder, state):
@@ -195,4 +159,4 @@ def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path,
     left = [path.parent.name for path in (tmp_path / "killed").glob("cells/*/checkpoint.pt")]
     assert len(left) >= 3 and len(set(saves[-3:])) == 3
     run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
-    assert_equal_states(outcome(tmp_path / "killed"), outcome(tmp_path / "one"))
+    assert differences(outcome(tmp_path / "killed", ""), expected) == []
