@@ -26,6 +26,7 @@ from tqdm.auto import tqdm
 from repro.data import manifest
 from repro.data.disk import naming, scratch
 from repro.experiments import by_study, experiments, find_table, results
+from repro.report.style import spoken
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
@@ -36,6 +37,7 @@ FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # col
 SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
          "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
 SLOW = 900  # seconds that one cell of a notebook may take
+
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
     """Execute the notebooks, build the book, and put it in the place of the one that is there.
@@ -120,7 +122,7 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     try:
         papermill.execute_notebook(
             path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
-            store_widget_state=False, extra_arguments=["--log-level=ERROR"])
+            store_widget_state=False, extra_arguments=["--log-level=CRITICAL"])  # a kernel that is stopped says so
     except papermill.PapermillExecutionError as error:
         return f"{error.ename}: {error.evalue}"
     except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
@@ -192,7 +194,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
             "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
             "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
     tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
-    for study, cells in studies.items():
+    for study, cells in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
         if len(cells):
             rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
             tables[f"cells_{study}"] = itables.to_html_datatable(
@@ -209,13 +211,13 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
     shown = cells.drop(columns=UNSEEN).assign(
         trains=cells["named"], accuracy=cells.apply(_accuracy, axis="columns").astype(float),
-        departures=[_in_words(changes) for changes in cells["changes"]],
+        departures=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
     first = [name for name in FIRST if name in shown]
     between = [name for name in shown if name not in (*first, "key")]
     varying = [name for name in between if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*first, *varying, "key"]].sort_values(["dataset", "preset", "departures", "trains", "seed"])
+    shown = shown[[*first, *varying, "key"]].sort_values(["preset", "dataset", "departures", "trains", "seed"])
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")
@@ -226,10 +228,6 @@ def _accuracy(cell: Series) -> float:
     target = str(cell.get("targets", "")).partition(",")[0]
     linear = cell.get("linear", math.nan)
     return linear if pd.notna(linear) else cell.get(target, math.nan)
-
-
-def _in_words(changes: dict[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.items())
 
 
 def typeset(source: Path, configuration: Path, site: Path) -> None:

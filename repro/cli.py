@@ -23,7 +23,7 @@ from repro.recipe import choose, entry_name, parse_number
 from repro.run.store import Store
 
 if TYPE_CHECKING:
-    from repro.table import Table as DeclaredTable
+    from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
@@ -32,12 +32,8 @@ results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = " | ".join(papers.lines())
-STOPPED = 130                 # the status that typer ends with at Ctrl-C
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too
-Table = Annotated[str, Argument(help=NAMES)]
-Preset = Annotated[str, Option(help="auto | paper | quick | smoke")]
-Variant = Annotated[str, Option(help="where paper and released code disagree, by name")]
 
 
 def main() -> None:
@@ -53,7 +49,7 @@ def main() -> None:
             raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
         app(arguments)
     except SystemExit as end:
-        if end.code == STOPPED:
+        if end.code == 130:  # as typer ends at Ctrl-C
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
         raise
     except (ValueError, TypeError, OSError, FloatingPointError, MemoryError) as error:
@@ -80,7 +76,7 @@ def run(
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[Path | None, Option(help="a CSV file to write every column to")] = None,
-    against: Annotated[str | None, Option(help="a row, such as CE; adds every row's difference from it")] = None,
+    against: Annotated[str | None, Option(help="a value, such as CE; adds every row's difference from its row")] = None,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
@@ -121,9 +117,11 @@ def run(
             else:
                 print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
             return
+        if against:
+            experiments.require_values(name, against, choices)
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
-            if output:  # first: a row that --against does not find loses nothing
+            if output:
                 write_atomically(output, lambda temporary: in_text(rows).to_csv(temporary, index=False))
             print(written_out(rows) if every else readable(rows, against))
             if "smoke" in set(rows["preset"]):
@@ -133,10 +131,10 @@ def run(
 @app.command(context_settings=FREE)
 def recipe(
     context: typer.Context,
-    table: Table,
+    table: Annotated[str, Argument(help=NAMES)],
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
-    preset: Preset = "paper",
-    variant: Variant = "none",
+    preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "paper",
+    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
 ) -> None:
     """Print what a table trains: every field that a recipe uses, with its value and where that comes from.
 
@@ -255,6 +253,9 @@ def results_list(
     cells = cells[cells["yours"] | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
     head = f"{'key':<16}  {'study':<9} {'data set':<14} {'preset':<6} version"
+    if cells.empty:
+        print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
+        return
     print(f"{head:<59}  whose  seed  {'measure':<16}  value  trained")
     for cell in cells.sort_values("yours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
@@ -391,7 +392,7 @@ def claims(
 
 @app.command()
 def doctor() -> None:
-    """Print versions, devices, data and the state of the runs, then what is wrong and what to do about it.
+    """Print what is wrong with folders, locks, data, runs and results, and what to do about it.
 
     Ends with status 1 if something is wrong. Data that are here are read and checked; nothing is changed.
 
@@ -434,7 +435,7 @@ def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields:
     return [*lines, *_choices(table)]
 
 
-def _choices(table: "DeclaredTable") -> list[str]:
+def _choices(table: "Table") -> list[str]:
     """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]

@@ -11,32 +11,29 @@ A key holds the digest of the data that a cell was trained on. An entry names it
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
+from repro.data.parallel import Workers
 from repro.recipe import choose
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store
 from repro.table import Asked, Study, Table, require_parameter
-
-DRAWING = 4  # processes that draw figures at most, each of which imports what draws
 
 if TYPE_CHECKING:
     import torch
@@ -117,9 +114,21 @@ def run_table(
             _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    if (other := table.study.of_other_code(stored[stored["key"].isin(by_key)])) and devices.first():
-        tqdm.write(other, file=sys.stderr)
+    _tell(table.study, cells, stored)
     return table.numbers(by_key, stored, table.columns_asked(fields))
+
+
+def _tell(study: Study, cells: Sequence[Cell], stored: DataFrame) -> None:
+    """Say on standard error which of these cells other code has trained, and how many are not finished."""
+    from repro.run import device as devices
+
+    finished = stored[stored["key"].isin([cell.key for cell in cells])]
+    lines = [study.of_other_code(finished)]
+    if missing := [cell for cell in cells if cell.key not in set(finished["key"])]:
+        lines.append(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
+                     f"seed {missing[0].seed}")
+    for line in filter(None, lines if devices.first() else []):
+        tqdm.write(line, file=sys.stderr)
 
 
 def _train_missing(
@@ -208,6 +217,12 @@ class Experiment:
         shared = {name: getattr(self, name) for name in ("dataset", "preset", "seeds", "variant")}
         return {**shared, **self.fields}
 
+    def changed(self, choices: Mapping[str, Any]) -> "Experiment":
+        """The same with other arguments of `repro.run_table` in place of its own."""
+        own = {name: value for name, value in choices.items() if name in ("dataset", "preset", "seeds", "variant")}
+        further = {name: value for name, value in choices.items() if name not in own}
+        return dataclasses.replace(self, **own, fields={**self.fields, **further})
+
     @property
     def declared(self) -> Table:
         """Its table."""
@@ -232,6 +247,16 @@ class Experiment:
         pairs = self.declared.asked_cells(
             digest=self.digest, version=self.version, earlier=self.earlier, device="cpu", **self.arguments)
         return {cell.key: (cell, row) for cell, row in pairs}
+
+    @property
+    def recipes(self) -> set[Any]:
+        """The recipes of its cells."""
+        return {cell.recipe for cell, _ in self.asked().values()}
+
+    def rows(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+        """Its table of stored cells, see `Table.numbers`; `also` are further fields that tell rows apart."""
+        by_key = {key: row for key, (_, row) in self.asked().items()}
+        return self.declared.numbers(by_key, cells, [*self.declared.columns_asked(self.fields), *also])
 
 
 @functools.cache
@@ -274,16 +299,10 @@ def results(name: str, frame: str = "") -> DataFrame:
     """
     experiment = find(name)
     if not frame:
-        return _rows(experiment)
+        return experiment.rows(everything())
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
     return frames([cell for cell, _ in experiment.asked().values()], frame, fields)
-
-
-def _rows(experiment: Experiment) -> DataFrame:
-    """The table of an experiment, of all stored cells."""
-    by_key = {key: row for key, (_, row) in experiment.asked().items()}
-    return experiment.declared.numbers(by_key, everything(), experiment.declared.columns_asked(experiment.fields))
 
 
 def frames(
@@ -326,13 +345,6 @@ def frames(
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
-def frames_of(
-    names: Iterable[str], frame: str, fields: Iterable[str] = (), stored: DataFrame | None = None
-) -> DataFrame:
-    """`frames` of the cells of several experiments, each once."""
-    return frames(_cells_of(names), frame, fields, stored)
-
-
 def _cells_of(names: Iterable[str]) -> list[Cell]:
     """The cells of experiments in their order, each once."""
     return [*{key: cell for name in names for key, (cell, _) in find(name).asked().items()}.values()]
@@ -344,7 +356,8 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
+            rows = saved_frames.read_csv(path)
+            found |= dict(iter(rows.groupby("key", sort=False))) if "key" in rows else {}
     return found
 
 
@@ -352,35 +365,52 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     """Train what is missing of an experiment and return its table.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
-    As it is, it can also be read where its data are not, by train="never".
+    With train="never" it can also be read where its data are not, all of it, some of its recipes, and other seeds.
 
     Args:
         name: of the experiment.
         train, tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
+
+    Raises:
+        As `repro.run_table`.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
-    table = experiment.declared
-    if train == "never" and choices.keys() <= {"seeds"}:
-        return _rows(dataclasses.replace(experiment, **choices))
-    if not choices and experiment.pinned:
+    check_parameters(choices, experiment.declared.parameters)
+    changed = experiment.changed(choices)
+    if experiment.pinned and not choices:
         tqdm.write(experiment.pinned, file=sys.stderr)
-        return results(name)
-    arguments = experiment.arguments | choices
+        train = "never"
+    if train == "never" and name in papers.saved() and changed.recipes <= experiment.recipes:
+        stored = everything()
+        _tell(experiment.declared.study, [cell for cell, _ in changed.asked().values()], stored)
+        return changed.rows(stored)
     if experiment.data and not choices:
-        cells = table.cells(device=where.get("device", "auto"), **arguments)
+        cells = experiment.declared.cells(device=where.get("device", "auto"), **experiment.arguments)
         if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
-    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **arguments)
+    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **changed.arguments)
+
+
+def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
+    """Raise ValueError unless each of a comma list is a value that tells rows of an experiment apart.
+
+    Arguments as for `run`, and errors; nothing needs to be finished.
+    """
+    experiment = find(name).changed(choices)
+    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
+    known: dict[str, None] = {}
+    for _, row in experiment.asked().values():
+        fields = {**row.recipe.to_dict(), **row.called}
+        known |= dict.fromkeys(str(fields[column]) for column in columns if column in fields)
+    for value in values.split(","):
+        choose("against", value.strip(), known)
 
 
 def draw(name: str, rows: DataFrame) -> Any:
     """The figure of a table or a picture, as its paper draws it.
-
-    Where rows differ in a field that is not the table's own, as those of a sweep over epochs do, the first of them that
-    are otherwise alike are drawn, and a printed line says so.
 
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
@@ -392,15 +422,32 @@ def draw(name: str, rows: DataFrame) -> Any:
         return drawn(pictures[name].rows(rows))
     table = tables[name] if name in tables else find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
-    first = _of_first_setting(table, rows)
-    if len(first) < len(rows):
+    shown = _in_settings(table, rows)
+    if len(shown) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
-    return table.drawing(first)
+    return table.drawing(shown)
 
 
-def _of_first_setting(table: Table, rows: DataFrame) -> DataFrame:
-    """Of rows that differ in fields which are not the table's own, the first."""
-    return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+def _in_settings(table: Table, rows: DataFrame) -> DataFrame:
+    """Rows that differ in fields which are not the table's own, as those of a sweep over epochs do, by these.
+
+    A `Plot` shows them all, by a column `setting` that says in words which one a row is of; of another drawing the rows
+    of the first setting are left.
+    """
+    from repro.report import plots, style
+    from repro.report.text import telling_apart
+
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
+    if not further:
+        return rows
+    if not isinstance(table.drawing, plots.Plot):
+        return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
+    shared = []
+    for departures in rows.get("departures", [{}] * len(rows)):
+        shared.append({name: value for name, value in departures.items() if name not in further})
+    return rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
@@ -418,13 +465,14 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     Raises:
         ValueError: if there is no experiment or picture of a name, naming those there are.
     """
+    from repro.run.device import cores
+
     cells = everything()
-    known = [*(experiment.name for experiment in _saved()), *papers.pictures()]
+    known = [name for name in (*experiments(), *papers.pictures()) if name not in papers.lines()]
     chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []
     failed: dict[str, Exception] = {}
-    with (scratch(folder / ".figures") as beside,
-          concurrent.futures.ProcessPoolExecutor(min(len(chosen), DRAWING, os.cpu_count() or 1)) as pool):
+    with scratch(folder / ".figures") as beside, Workers(min(len(chosen), cores())) as pool:
         drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
         for name, drawing in drawings.items():
             try:
@@ -444,11 +492,6 @@ def write_frames(folder: Path) -> list[Path]:
     return [saved_frames.write(in_text(table), folder / f"{name}.csv") for name, table in rows.items() if len(table)]
 
 
-def _saved() -> list[Experiment]:
-    """The experiments that are no tables with their defaults."""
-    return [experiment for experiment in experiments().values() if experiment.name not in papers.lines()]
-
-
 def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
     from repro.report import plots
@@ -461,10 +504,8 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
         keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(pictures[name].experiments)]
     else:
         experiment = find(name)
-        asked = {key: row for key, (_, row) in experiment.asked().items()}
-        drawn, keys = experiment.declared.drawing, [*asked]
-        rows = experiment.declared.numbers(asked, cells, experiment.declared.columns_asked(experiment.fields))
-        shown = _of_first_setting(experiment.declared, rows)
+        drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
+        shown = _in_settings(experiment.declared, rows) if len(rows) else rows
     if rows.empty:
         return []
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
@@ -479,7 +520,7 @@ def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
     """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
     if not declared.frame:
         return declared.rows(cells)
-    frame = frames_of(declared.experiments, declared.frame, declared.fields, cells)
+    frame = frames(_cells_of(declared.experiments), declared.frame, declared.fields, cells)
     return declared.rows(frame) if len(frame) else frame
 
 
@@ -490,13 +531,10 @@ def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
     The stored cells are `run.export.everything`'s, unless others are given.
     """
     cells, experiment = everything() if cells is None else cells, find(name)
-    asked, also = experiment.asked(), experiment.declared.columns_asked(experiment.fields)
-    rows = experiment.declared.numbers({key: row for key, (_, row) in asked.items()}, cells, also)
+    rows = experiment.rows(cells)
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    recipe = dataclasses.replace(experiment, fields=kept)
-    by_key, seeds = {key: row for key, (_, row) in recipe.asked().items()}, rows["n_seeds"].max()
-    plain = table.numbers(by_key, cells, table.columns_asked(kept))
+    plain, seeds = dataclasses.replace(experiment, fields=kept).rows(cells), rows["n_seeds"].max()
     columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
     plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
     usual = rows[columns].merge(plain, how="left", on=columns)["ours"]

@@ -42,7 +42,8 @@ COLOURS |= dict(zip(selection_steps.KINDS, (GREY, VERMILLION), strict=True))
 class View(widgets.interactive):
     """Controls, as of `ipywidgets.interact`, above the figure that `draw` makes of their values.
 
-    Pages without a kernel have the figure as it is, see `docs/conf.py`.
+    Pages without a kernel have the figure as it is, see `docs/conf.py`. Outputs are set, not captured: `repro report`
+    keeps no state of widgets, and without it papermill cannot capture into one.
     """
 
     def __init__(self, draw: Callable[..., go.Figure], **controls: Any) -> None:

@@ -10,6 +10,7 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
+from repro.report.text import in_text
 from repro.run import device as devices
 from repro.run.export import everything
 from repro.run.store import Store
@@ -67,13 +68,13 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
 
 
 def shown(table: DataFrame, precision: int = 2) -> Styler:
-    """A table as a notebook shows it: without the numbers of its rows, and without columns in which nothing stands.
+    """A table as a notebook shows it: departures as text, no numbers of rows, no columns in which nothing stands.
 
     Raises ValueError if it has no rows, which further cells could draw.
     """
     if table.empty:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
-    filled = table.dropna(axis="columns", how="all")
+    filled = in_text(table).dropna(axis="columns", how="all")
     return filled.style.hide(axis="index").format(precision=precision, na_rep="")
 
 

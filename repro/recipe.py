@@ -1,5 +1,6 @@
 """Recipes: every hyper-parameter of one training run, typed, sourced and hashable."""
 
+import contextlib
 import copy
 import dataclasses
 import difflib
@@ -49,15 +50,11 @@ def entry_name(named: str, changes: Mapping[str, Any]) -> str:
 def parse_number(parameter: str, value: Any, *, least: int = 0) -> int:
     """A whole number from `least` to `LARGEST`, given as an integer or as text; else ValueError names the two."""
     text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
+    if isinstance(value, bool) or not text.isdecimal() or float(text) < least:
         raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    digits = text.lstrip("0") or "0"
-    number = int(digits) if len(digits) <= len(str(LARGEST)) else LARGEST + 1  # Python reads no number of any length
-    if number > LARGEST:
+    if float(text) > LARGEST:  # of any length, which `int` does not read
         raise ValueError(f"{parameter}={value!r} should be at most {LARGEST}")
-    if number < least:
-        raise ValueError(f"{parameter}={value!r} should be a whole number of at least {least}")
-    return number
+    return int(text)
 
 
 def parse_numbers(parameter: str, value: Any) -> list[int]:
@@ -78,12 +75,6 @@ def parse_numbers(parameter: str, value: Any) -> list[int]:
         expected = "a comma list of whole numbers from 0 and ranges, such as 1,2,3 or 0-4"
         raise ValueError(f"{parameter}={value!r} should be {expected} ({error})") from error
     return distinct(parameter, value, numbers)
-
-
-def parse_names(parameter: str, value: Any, allowed: Iterable[str]) -> list[str]:
-    """Distinct names of a comma list such as "moco,sce", in its order; raises as `choose` and `distinct`."""
-    allowed = list(allowed)
-    return distinct(parameter, value, (choose(parameter, name.strip(), allowed) for name in str(value).split(",")))
 
 
 def swept(given: Any) -> list[Any]:
@@ -227,11 +218,6 @@ class Recipe:
         """The fields that training does not depend on, see `setting`."""
         return [field.name for field in dataclasses.fields(cls) if field.metadata.get("evaluation")]
 
-    def unlike(self, other: "Recipe") -> dict[str, Any]:
-        """The fields in which this recipe differs from another one of its class, with this one's values."""
-        theirs = other.to_dict()
-        return {name: value for name, value in self.to_dict().items() if value != theirs[name]}
-
     def canonical(self, version: float = math.inf) -> str:
         """JSON with sorted names, without the fields that stand at the behaviour before they existed.
 
@@ -306,13 +292,10 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
     word = WORDS.get(text.lower(), text)
     if type(word) in kinds:
         return word
-    if int in kinds and text.removeprefix("-").isdecimal():  # the field's range refuses a negative one by name
-        return parse_number(parameter, text.removeprefix("-")) * (-1 if text.startswith("-") else 1)
-    try:
-        if float in kinds and "_" not in text:  # which Python takes
-            return float(text)
-    except ValueError:
-        pass
+    for kind in (int, float):
+        if kind in kinds and "_" not in text:  # which Python takes
+            with contextlib.suppress(ValueError):
+                return kind(text)
     raise ValueError(f"{parameter}={given!r} should be {' or '.join(EXPECTED.get(kind, 'text') for kind in kinds)}")
 
 

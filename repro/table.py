@@ -107,7 +107,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Raise ValueError if a field of the recipe would change the keys of committed cells."""
-        for version, stored in committed_fields().get(self.name, ()):
+        for version, stored in committed_fields().get(self.name, {}).items():
             for field in dataclasses.fields(self.recipe):
                 keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING
                 if keyed and field.metadata.get("since", 0) <= version and field.name not in stored:

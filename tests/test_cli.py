@@ -126,7 +126,7 @@ REFUSED = [  # what is typed, and what the message says
     ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
     ("run", "nothing stands where the table should: repro run NAME ...; tables are "),
     ("run --epochs 3 taxonomy", "--epochs stands where the table should: repro run NAME ...; tables are "),
-    ("run taxonomi", "name='taxonomi' is not one of: cross_modal, ohem_vs_active, "),
+    ("run taxonomi", "; did you mean 'taxonomy'?"),
     ("run taxonomy_ulca", "; did you mean 'taxonomy_ucla'?"),
     ("run taxonomy --objectives CE+AD,AD+CE", "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
     ("run taxonomy --epochs 3 4", "'4' is no option; options begin with --, and a list has commas"),
@@ -147,7 +147,7 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare cifar10", "cifar10 needs no command: it is prepared when it is loaded"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
-    ("claims --paper jcl", "paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
+    ("claims --paper jcl", "CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'?"),
 ]
 
 

@@ -50,7 +50,10 @@ def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkey
     shown = [line.split()[5:7] for line in repro("results", "list")[1].splitlines()[1:]]
     assert shown == [["ours", "0"], ["ours", "1"], ["yours", "1"]]
     mine, = repro("results", "list", "--mine", "--dataset", "ucla")[1].splitlines()[1:]
-    assert mine.endswith("  AE") and len(repro("results", "list", "--dataset", "ntu")[1].splitlines()) == 1
+    assert mine.endswith("  AE")
+    assert repro("results", "list", "--dataset", "ntu")[1] == "no cell is finished on ntu; `repro run` trains some\n"
+    repro("results", "export")
+    assert repro("results", "list", "--mine")[1] == "no cell of yours is finished; `repro run` trains some\n"
 
 
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Experiments: every committed cell is reached by its key, results need no data, and entries ask for what there is."""
 
 import csv
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -12,6 +13,7 @@ import repro
 from repro import experiments, papers
 from repro.experiments import Experiment, beside_recipe, find, results
 from repro.report.text import in_text
+from repro.run import export
 from repro.run.export import read_cells
 
 CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
@@ -75,7 +77,7 @@ def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
 
 
 def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there():
-    assert {*papers.tables()} <= {*repro.EXPERIMENTS} and len(SAVED) == len(papers.saved()) <= 57
+    assert {*papers.tables()} <= {*repro.EXPERIMENTS} and {*papers.saved()} <= {*repro.EXPERIMENTS}
     assert repro.EXPERIMENTS["taxonomy"].arguments == {
         "dataset": None, "preset": "auto", "seeds": "0", "variant": "none"}
     assert all(experiment.says and len(experiment.says) < 100 for experiment in SAVED.values())
@@ -126,6 +128,17 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
     assert "cannot be read and is left out ('field_of_another_branch' is not a field of SkeletonRecipe" in line
 
 
+def test_a_committed_row_with_a_field_of_another_branch_refuses_no_recipe(monkeypatch):
+    cells = committed()
+    ours = find("taxonomy_ucla").declared.study
+    odd = cells[(cells["study"] == ours.name) & (cells["version"] == ours.version)].index[0]
+    cells.loc[odd, "recipe"] = cells.loc[odd, "recipe"].replace('"batch"', '"renamed"')
+    monkeypatch.setattr(export, "read_cells", lambda path: cells)
+    fields = export.committed_fields.__wrapped__()
+    monkeypatch.setattr("repro.table.committed_fields", lambda: fields)
+    assert dataclasses.replace(ours) == ours
+
+
 def test_digests_may_depend_on_a_field():
     data = {"by": "characters", "digest": {1: "a", 2: "b"}}
     by = Experiment(name="x", table="mutual_information", says="", data=data)
@@ -144,7 +157,27 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
 
 def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
+    earlier = experiments.run("taxonomy_ucla_earlier", train="never", objectives="CE,AE", seeds="0-1")
+    whole = results("taxonomy_ucla_earlier")
+    assert earlier["objectives"].tolist() == ["CE", "AE"]
+    assert set(earlier["objectives"]) < set(whole["objectives"])
     with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
         experiments.run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):
         experiments.run("taxonomy_ucla", train="no")
+
+
+def test_what_is_not_finished_is_told_beside_what_is(capsys):
+    rows = experiments.run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0,2,90-91")
+    assert rows["n_seeds"].tolist() == [2, 2]
+    told, = capsys.readouterr().err.splitlines()
+    assert told == "4 of 8 cells are not finished, the first is CE, seed 90"
+
+
+def test_values_of_rows_are_asked_for_before_anything_is_trained():
+    experiments.require_values("samplers_with_headroom", "random, 256", {"batch": 128})
+    experiments.require_values("floor_and_ceiling", "Scratch", {})
+    with pytest.raises(ValueError, match=r"against='randm' is not one of: random, .*did you mean 'random'"):
+        experiments.require_values("samplers_with_headroom", "randm", {})
+    with pytest.raises(ValueError, match="against='gradient' is not one of: random, 128, 1024, 256"):
+        experiments.require_values("samplers_with_headroom", "gradient", {"sampler": "random"})

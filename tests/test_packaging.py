@@ -21,9 +21,7 @@ needs_backend = pytest.mark.skipif(not buildable, reason="builds a wheel with pi
 def installed(tmp_path_factory):
     """The folder that a wheel of this checkout was installed into, without the network."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
-    for name in SOURCES:  # building writes beside the sources
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
+    copy_sources(source)
     pip = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
     called(*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(source / "dist"), str(source))
@@ -32,6 +30,13 @@ def installed(tmp_path_factory):
     where = called(sys.executable, "-c", "import repro; print(repro.__file__)", cwd=target)
     assert where.strip() == str(target / "repro" / "__init__.py")
     return target
+
+
+def copy_sources(target):
+    """What a wheel is built of; building writes beside it."""
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, target / name)
 
 
 def called(*command, **options):
@@ -45,9 +50,7 @@ def test_above_a_clone_the_package_is_found_and_not_the_clone(tmp_path):
     """There the clone is a folder of the package's name, which Python takes for it unless another is on its path."""
     clone = tmp_path / "repro"
     clone.mkdir()
-    for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, clone / name)
+    copy_sources(clone)
     called(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
     site, = (tmp_path / "venv" / "lib").glob("*/site-packages")
     (site / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))

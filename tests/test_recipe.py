@@ -105,11 +105,6 @@ def test_a_value_of_another_type_raises(field, value, expected):
     assert str(raised.value) == f"{field}={value!r} is of type {type(value).__name__}; it should be {expected}"
 
 
-def test_the_fields_in_which_a_recipe_differs_from_another():
-    assert Small(epochs=3, crop=None).unlike(Small(rate=0.25)) == {"epochs": 3, "rate": 0.5, "crop": None}
-    assert Small().unlike(Small(rate=0.5)) == {}
-
-
 def test_an_integer_becomes_a_float_where_one_is_declared():
     recipe = Small(rate=2)
     assert type(recipe.rate) is float and recipe.rate == 2.0

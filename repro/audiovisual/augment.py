@@ -33,7 +33,7 @@ def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Gen
 
 
 def centred(view: Tensor, size: int) -> Tensor:
-    """The same without randomness: of clips the crop in the middle."""
+    """As `at_random` without randomness: of clips (n, 3, F, H, W) the crop in the middle, (n, 3, F, size, size)."""
     if view.ndim == 5:
         never = torch.zeros(len(view), dtype=torch.bool, device=view.device)
         rows, columns = (torch.full_like(never, (side - size) // 2, dtype=torch.int64) for side in view.shape[3:])

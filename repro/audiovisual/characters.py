@@ -12,7 +12,6 @@ Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 
 import dataclasses
 import functools
-import hashlib
 import io
 import math
 import re
@@ -28,7 +27,7 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.data import manifest, npz
-from repro.data.prepared import made_once
+from repro.data.prepared import made_once, place_of
 from repro.recipe import choose
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
@@ -74,13 +73,12 @@ def omniglot(root: Path) -> Drawings:
     declared = manifest.load_manifest("multiomniglot")
     manifest.require(declared, root)
     split, = declared.splits.values()
-    version = hashlib.sha256(f"{declared.files[0].digest} {split} {CELL}".encode()).hexdigest()[:16]
 
     def make() -> dict[str, np.ndarray]:
         drawings = _of_members(manifest.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(manifest.prepared_root() / f"{declared.name}-{version}.npz", make)
+    stored = made_once(place_of(declared.name, f"{declared.files[0].digest} {split} {CELL}"), make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 
@@ -89,11 +87,14 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
     """The drawings of the alphabets that a split names in order, files `<alphabet>/characterNN/NNNN_<drawing>.png`."""
     alphabets = split.train["alphabet"]
     parts = dict.fromkeys(split.train["drawing"], 0) | dict.fromkeys(split.test["drawing"], 2)  # else for validation
-    named = [(matched, contents) for name, contents in members
-             if (matched := NAME.fullmatch(name)) and matched[1] in alphabets]
-    rows = DataFrame([(alphabets.index(matched[1]), f"{matched[1]}/{matched[2]}", parts.get(int(matched[3]), 1),
-                       matched[0], contents) for matched, contents in named], columns=[*ORDER, "contents"])
-    rows = rows.sort_values(ORDER)
+    rows = []
+    for name, contents in members:
+        matched = NAME.fullmatch(name)
+        if matched and matched[1] in alphabets:
+            alphabet, character, drawing = matched.groups()
+            part = parts.get(int(drawing), 1)
+            rows.append((alphabets.index(alphabet), f"{alphabet}/{character}", part, name, contents))
+    rows = DataFrame(rows, columns=[*ORDER, "contents"]).sort_values(ORDER)
     counts = rows.groupby(ORDER[:3]).size().unstack(fill_value=0)
     strokes = (~np.asarray(Image.open(io.BytesIO(file)).convert("1")) for file in rows.contents)  # black on white
     return Drawings(
@@ -272,19 +273,15 @@ def load(
         drawings = digits()
     else:
         drawings = omniglot(manifest.data_root() if root is None else Path(root))
-    if categories > len(drawings.names):
-        raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
-    sizes = np.array([categories] if categories else drawings.sizes[:characters])       # of alphabets, then of cells
-    counts, starts = drawings.counts[:sizes.sum()], sizes.cumsum() - sizes
-    cells = np.zeros(characters, np.int64) if len(sizes) == 1 else np.arange(characters)
-    starts, sizes = starts[cells], sizes[cells]
+    starts, sizes = _alphabets(drawings, characters, categories)
     alphabets = tuple(drawings.names[start:start + size] for start, size in zip(starts, sizes, strict=True))
+    counts = drawings.counts[:(starts + sizes).max()]
     *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
     draws = {lot: functools.partial(_draw, counts, starts, sizes, PARTS.index(part), rng)
              for (lot, part), rng in zip(LOTS.items(), seeds, strict=True)}
-    train = _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)
-    drawn = {lot: train if lot == "train" else draw(test_pairs) for lot, draw in draws.items()}
-    _renew(*drawn["test"], draws["test"], seen=_keys(train[1]))
+    drawn = {"train": _training(draws["train"], sizes, pairs, distinct, frequency == "zipf", ranks)}
+    drawn |= {lot: draw(test_pairs) for lot, draw in draws.items() if lot != "train"}
+    _renew(*drawn["test"], draws["test"], seen=_keys(drawn["train"][1]))
     lot = np.repeat(list(LOTS), [len(labels) for labels, _ in drawn.values()])
     count = counts.ravel()
     arrays = {
@@ -298,6 +295,17 @@ def load(
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
     digest = npz.digest(dict(sorted(arrays.items())), f"{alphabets}")
     return Characters(name, alphabets, **tensors, digest=digest, redrawn=redrawn, other_view=view, augmented=augmented)
+
+
+def _alphabets(drawings: Drawings, cells: int, categories: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of every cell the first character of its alphabet and the alphabet's size, (cells,) each, see `load`."""
+    if categories > len(drawings.names):
+        raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
+    sizes = np.array([categories] if categories else drawings.sizes)
+    if len(sizes) == 1:  # which every cell has
+        sizes = sizes.repeat(cells)
+        return np.zeros_like(sizes), sizes
+    return (sizes.cumsum() - sizes)[:cells], sizes[:cells]
 
 
 def _draw(

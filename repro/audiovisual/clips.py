@@ -91,9 +91,11 @@ class Clips:
 
     def _lengths(self, modalities: tuple[str, ...], index: Tensor) -> Tensor:
         """(m,) whole frames for which the items of `index` (m,) have all modalities."""
-        units = {"video": (self.first_frame, 1), "audio": (self.first_row, self.rows_per_frame)}
-        lengths = [(first[index + 1] - first[index]) // unit for first, unit in map(units.__getitem__, modalities)]
-        return torch.stack(lengths).amin(0)
+        lengths = {
+            "video": self.first_frame[index + 1] - self.first_frame[index],
+            "audio": (self.first_row[index + 1] - self.first_row[index]) // self.rows_per_frame,
+        }
+        return torch.stack([lengths[modality] for modality in modalities]).amin(0)
 
     def _at_random(self, modalities: tuple[str, ...], index: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         """The same random window of all modalities."""

@@ -71,7 +71,7 @@ def of_split(prepared: Prepared, split: str, window: int) -> Clips:
 
 
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
-    """Indices of the pairs to train with: of the training part those that lack no modality which the set has.
+    """Indices (n,) of the pairs to train with: of the training part those that lack no modality which the set has.
 
     Supervised training takes all that are labelled and have the set's first modality. If there are more than
     `recipe.clips`, that many of them are drawn: the same ones in every cell with the same candidates.
@@ -124,6 +124,6 @@ def modalities_of(data: Pairs) -> tuple[str, ...]:
 
 
 def drawn(members: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """`count` of the members, none twice before all were drawn; their order is random."""
+    """`count` of the members (n,), none twice before all were drawn, in random order: (count,); n is at least 1."""
     rounds = [torch.randperm(len(members), generator=generator) for _ in range(-(-count // len(members)))]
     return members[torch.cat(rounds)[:count]]

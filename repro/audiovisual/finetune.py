@@ -18,7 +18,7 @@ OPTIMISER = torch.optim.Adam
 
 
 def recordings(data: Pairs, modality: str) -> tuple[Tensor, Tensor]:
-    """Indices of the labelled recordings with a modality, to train and to test on.
+    """Indices (n,) and (m,) of the labelled recordings with a modality, to train and to test on.
 
     Raises:
         ValueError: if the training split has not two of them, or the test split none.

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad, relu
 
 from repro.audiovisual import MODALITIES, WIDTHS
-from repro.contrast.momentum import GhostBatchNorm1d, GhostBatchNorm2d, GhostBatchNorm3d, dealt
+from repro.contrast.momentum import GhostBatchNorm, dealt
 from repro.recipe import choose
 
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
-NORMALISATIONS = {1: GhostBatchNorm1d, 2: GhostBatchNorm2d, 3: GhostBatchNorm3d}  # by the number of axes
 KAIMING = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")  # as ResNets start
 Size = int | tuple[int, ...]  # of all axes, or of each
 
@@ -54,7 +53,7 @@ def audio18(width: int, channels: int, groups: int) -> nn.Sequential:
 
     Source: CM-ACC; its released code in an early state.
     """
-    stem = [GhostBatchNorm1d(channels, groups), *_layers(1, groups, 7, channels, width // 8, 2)]
+    stem = [GhostBatchNorm(channels, groups), *_layers(1, groups, 7, channels, width // 8, 2)]
     pool = nn.MaxPool1d(3, stride=2, padding=1)
     return _residual([*stem, pool], 1, width, groups, draw=nn.init.xavier_normal_)
 
@@ -68,7 +67,7 @@ def small_video(width: int, channels: int, groups: int) -> nn.Sequential:
 def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions for short sounds (N, bands, T); every band is normalised first."""
     widths = (width // 4, width // 2, width // 2, width)
-    return _initialised(GhostBatchNorm1d(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
+    return _initialised(GhostBatchNorm(channels, groups), *_halving(1, groups, 5, 2, channels, widths), Mean())
 
 
 def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
@@ -81,7 +80,7 @@ def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
     return _initialised(
         *_halving(2, groups, 5, 2, channels, widths), nn.AdaptiveAvgPool2d(REGIONS), nn.Flatten(),
-        read, GhostBatchNorm1d(width, groups), nn.ReLU(inplace=True),
+        read, GhostBatchNorm(width, groups), nn.ReLU(inplace=True),
     )
 
 
@@ -101,6 +100,7 @@ class Convolution:
     """
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, C, [F,] H, W) to maps (N, channels, [F',] H', W')."""
         if maps.ndim < 5 or maps.device.type != "cpu":
             return self._convolved(maps)
         with torch.autocast("cpu", enabled=False):
@@ -126,7 +126,7 @@ class Block(nn.Module):
         self, wide: Callable[..., nn.Module], axes: int, groups: int, inputs: int, outputs: int, stride: int
     ) -> None:
         super().__init__()
-        normalised = partial(NORMALISATIONS[axes], outputs, groups)
+        normalised = partial(GhostBatchNorm, outputs, groups)
         self.conv1, self.bn1 = wide(inputs, outputs, stride), normalised()
         self.conv2, self.bn2 = wide(outputs, outputs, 1), normalised()
         self.shortcut: nn.Module = nn.Identity()
@@ -134,21 +134,24 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(_convolution(axes, 1, inputs, outputs, stride), normalised())
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Maps (N, inputs, [F,] H, W) to maps (N, outputs, [F',] H', W'), at least 0."""
         inner = relu(self.bn1(self.conv1(maps)), inplace=True)
         return relu(self.bn2(self.conv2(inner)) + self.shortcut(maps), inplace=True)
 
 
 class Moving(nn.Module):
-    """Clips (N, C, F, H, W) less their mean frame, which says nothing about a motion."""
+    """Takes from clips their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
+        """Of the shape of the clips."""
         return clips - clips.mean(2, keepdim=True)
 
 
 class Mean(nn.Module):
-    """Maps (N, C, ...) to their means over all positions, (N, C)."""
+    """The mean over all positions."""
 
     def forward(self, maps: Tensor) -> Tensor:
+        """Means (N, C) of maps (N, C, ...)."""
         return maps.flatten(2).mean(2)
 
 
@@ -161,7 +164,7 @@ def _convolution(axes: int, kernel: Size, inputs: int, outputs: int, stride: Siz
 def _layers(axes: int, groups: int, kernel: Size, inputs: int, outputs: int, stride: Size = 1) -> list[nn.Module]:
     """A convolution with normalisation and ReLU."""
     convolution = _convolution(axes, kernel, inputs, outputs, stride)
-    return [convolution, NORMALISATIONS[axes](outputs, groups), nn.ReLU(inplace=True)]
+    return [convolution, GhostBatchNorm(outputs, groups), nn.ReLU(inplace=True)]
 
 
 def _factorised(groups: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:

@@ -13,9 +13,10 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs, channels_of, drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
+from repro.contrast.arguments import NonFinite
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.contrast.negatives import NonFinite, select
+from repro.contrast.negatives import select
 from repro.contrast.objectives import info_nce
 from repro.contrast.samplers import SAMPLERS
 from repro.run.ahead import ahead
@@ -60,6 +61,7 @@ class Gatherer(Learner):
             self.coming = self.worker.submit(self._gathered_batch), before
 
     def state_dict(self) -> dict[str, Any]:
+        """See `Learner.state_dict`; generators stand as before the batch that is being gathered."""
         if self.coming is None:
             return super().state_dict()
         wait([self.coming[0]])
@@ -129,6 +131,10 @@ class Pretrainer(Gatherer):
             items = drawn(self.members, recipe.dictionary, self.order_generator)
             self.dictionaries[modality] = Dictionary(self._encoded(modality, items))
             self.entries[modality] = Dictionary(items.unsqueeze(1).to(device))
+        for modality in selected:
+            embeddings = self.dictionaries[modality].entries
+            self.pools[modality] = embeddings.new_zeros(recipe.pool, embeddings.shape[1])
+            self.pooled[modality] = self.entries[modality].entries.new_zeros(recipe.pool)
 
     def prepare(self) -> None:
         """The views of the next batch, its items or labels, the learning rate, and in which order keys are encoded.
@@ -240,10 +246,10 @@ class Pretrainer(Gatherer):
         Samplers that take the batch itself for candidates too exclude none.
         """
         if self.fills_pools:
-            for modality in MODALITIES:
+            for modality in MODALITIES:  # in place, as what was recorded looks there
                 pooled = drawn(self.members, self.recipe.pool, self.order_generator)
-                _place(self.pools, modality, self._encoded(modality, pooled))
-                _place(self.pooled, modality, pooled.to(self.device, non_blocking=True))
+                self.pools[modality].copy_(self._encoded(modality, pooled))
+                self.pooled[modality].copy_(pooled, non_blocking=True)
         counts = {}
         for modality in MODALITIES:
             embedding, hidden = (rows.detach() for rows in outputs[OTHER[modality]])
@@ -332,14 +338,6 @@ class Pretrainer(Gatherer):
         if len(items) == len(index):
             return index
         return items[: len(items) // groups * groups] if len(items) >= 2 * groups else items[:0]
-
-
-def _place(places: dict[str, Tensor], name: str, value: Tensor) -> None:
-    """Put a tensor where the last one of its name lies, as what was recorded looks there."""
-    if name in places:
-        places[name].copy_(value)
-    else:
-        places[name] = value
 
 
 def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:

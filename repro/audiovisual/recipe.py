@@ -8,7 +8,7 @@ from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
 from repro.audiovisual.decode import LARGEST_CROP
 from repro.contrast.samplers import SAMPLERS
 from repro.data import manifest
-from repro.recipe import LARGEST, Recipe, Values, distinct, of, parse_names, setting, swept
+from repro.recipe import LARGEST, Recipe, Values, choose, distinct, of, setting, swept
 from repro.table import Lazy, Study
 
 VERSION = 5  # of the training; raise when a change alters the numbers of an unchanged recipe
@@ -225,8 +225,12 @@ class AudioVisualRecipe(Recipe):
         """See `Recipe.parse`; "ucf101+esc50,hmdb51" are two values of `targets`, the first stored as "ucf101,esc50"."""
         if name != "targets":
             return super().parse(name, given)
-        parts = (parse_names(name, str(part).replace("+", ","), TARGETS) for part in swept(given))
-        return distinct(name, given, (",".join(part) for part in parts))
+        parts = []
+        for part in swept(given):
+            text = str(part).replace("+", ",")
+            targets = [choose(name, target.strip(), TARGETS) for target in text.split(",")]
+            parts.append(",".join(distinct(name, text, targets)))
+        return distinct(name, given, parts)
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

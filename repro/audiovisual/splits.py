@@ -61,7 +61,10 @@ def ucf101(texts: Texts) -> Listing:
 
 
 def hmdb51(texts: Texts) -> Listing:
-    """`CLASS_test_split1.txt` to 3 of every class: a clip and 1 (train), 2 (test) or 0 (not used) a line."""
+    """`CLASS_test_split1.txt` to 3 of every class: a clip and 1 (train), 2 (test) or 0 (not used) a line.
+
+    FileNotFoundError if there is no such list.
+    """
     classes = tuple(sorted({file.rpartition("_test_split")[0] for file in texts}))
     if not classes:
         raise FileNotFoundError("none of its lists such as brush_hair_test_split1.txt is there")

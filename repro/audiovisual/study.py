@@ -95,7 +95,7 @@ def _data(recipe: AudioVisualRecipe, dataset: str, window: int, split: str | Non
     return _load(dataset, manifest.data_root(), window=window, split=split, **options)
 
 
-_load = manifest.read_once(maxsize=16)(load_set)  # one to pre-train on and eleven splits of targets, or nine of grids
+_load = manifest.read_once(load_set, maxsize=16)  # one to pre-train on and eleven splits of targets, or nine of grids
 
 
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:

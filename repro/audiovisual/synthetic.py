@@ -16,7 +16,6 @@ same on every machine.
 """
 
 import functools
-import hashlib
 import itertools
 import pathlib
 from collections.abc import Sequence
@@ -27,8 +26,8 @@ import torch
 from tqdm.auto import tqdm
 
 from repro.audiovisual.clips import PARTS, Clips
-from repro.data import manifest, npz
-from repro.data.prepared import made_once
+from repro.data import npz
+from repro.data.prepared import made_once, place_of
 
 COLOURS = ("red", "orange", "lime", "green", "turquoise", "blue", "violet", "pink")      # evenly spaced hues
 MOTIONS = {  # heights from -1 to 1, by the turns that a motion has come to
@@ -78,9 +77,8 @@ def load(redundancy: float = 0.5, window: int = 8) -> Clips:
     20 frames of 24 x 24 pixels each, with 4 rows of 32 mel bands per frame. Another redundancy than the default shows
     in the name.
     """
-    code = pathlib.Path(__file__).read_bytes() + repr(float(redundancy)).encode()
-    path = manifest.prepared_root() / f"synthetic-clips-{hashlib.sha256(code).hexdigest()[:16]}.npz"
-    arrays = made_once(path, functools.partial(make, redundancy))
+    made_of = f"{pathlib.Path(__file__).read_text()}{float(redundancy)!r}"
+    arrays = made_once(place_of("synthetic-clips", made_of), functools.partial(make, redundancy))
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     name = "synthetic" if redundancy == 0.5 else f"synthetic (redundancy {redundancy:g})"
     return Clips(name, npz.digest(arrays), CATEGORIES, **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)

@@ -66,24 +66,26 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     return values
 
 
-def moderate(tensor: Tensor, size: float) -> Tensor:
-    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range."""
-    return tensor if tensor.dtype == torch.float64 or size == 0 or 1e-4 < size < 1e4 else tensor / size
+def moderate(tensor: Tensor, size: float | None) -> Tensor:
+    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range.
+
+    Args:
+        tensor: of any shape.
+        size: that magnitude; None where the host has not looked: then it stays on the device, and nothing waits.
+    """
+    if tensor.dtype == torch.float64:
+        return tensor
+    if size is None:
+        largest = tensor.abs().amax()
+        usual = (largest == 0) | ((largest > 1e-4) & (largest < 1e4))
+        return tensor / torch.where(usual, 1, largest)
+    return tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size
 
 
 def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Tensor]:
-    """`moderate` of each tensor, for all of which the host waits once; raises NonFinite as `magnitudes`.
-
-    Without a check nothing waits: what divides, which may be 1, stays on the device.
-    """
-    if checked:
-        return [moderate(tensor, size) for tensor, size in zip(tensors.values(), magnitudes(tensors), strict=True)]
-    results = []
-    for tensor in tensors.values():
-        size = tensor.abs().amax()
-        usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
-        results.append(tensor if tensor.dtype == torch.float64 else tensor / torch.where(usual, 1, size))
-    return results
+    """`moderate` of each tensor; where they are checked the host waits once for all, and raises as `magnitudes`."""
+    sizes = magnitudes(tensors) if checked else [None] * len(tensors)
+    return [moderate(tensor, size) for tensor, size in zip(tensors.values(), sizes, strict=True)]
 
 
 def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:

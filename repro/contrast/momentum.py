@@ -95,6 +95,9 @@ class GhostBatchNorm(_BatchNorm):
             raise ValueError(f"groups={groups} should be at least 1 (plain batch normalisation)")
         self.groups = groups
 
+    def _check_input_dim(self, samples: Tensor) -> None:
+        """Samples may have any axes behind the channels."""
+
     def forward(self, samples: Tensor) -> Tensor:
         """Normalised samples (N, C, ...), in their precision and memory format; statistics are at least float32."""
         if not self.training or (groups := self.groups) == 1:
@@ -109,18 +112,6 @@ class GhostBatchNorm(_BatchNorm):
         self.running_var.copy_(variances.mean(0))
         self.num_batches_tracked.add_(1)
         return torch.cat(parts)
-
-
-class GhostBatchNorm1d(GhostBatchNorm, nn.BatchNorm1d):
-    """`GhostBatchNorm` of rows (N, C) or series (N, C, T)."""
-
-
-class GhostBatchNorm2d(GhostBatchNorm, nn.BatchNorm2d):
-    """`GhostBatchNorm` of images (N, C, H, W)."""
-
-
-class GhostBatchNorm3d(GhostBatchNorm, nn.BatchNorm3d):
-    """`GhostBatchNorm` of clips (N, C, F, H, W)."""
 
 
 def dealt(rows: Tensor, hands: int) -> Tensor:

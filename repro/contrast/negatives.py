@@ -15,12 +15,10 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import NonFinite, check_shapes, check_temperatures, magnitudes, moderated, raised
+from repro.contrast.arguments import check_shapes, check_temperatures, magnitudes, moderate, moderated, raised
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, second_factor
 from repro.contrast.samplers import SAMPLERS, Pool
 from repro.contrast.seeding import seeds
-
-__all__ = ["NonFinite", "gradient_factors", "gradient_norms", "kmeans_plusplus", "pairwise_sq_distance", "select"]
 
 _ADVICE = {
     "P": "give one row, or one flag, per candidate of a pool that is not empty",
@@ -216,8 +214,8 @@ def select(
         if checked and not sampler.whole and admissible < len(free):  # the others would cost as much: most of a pool
             rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait once more
             candidates, free = candidates[rows], free[rows]
-        pool = Pool(candidates, queries, query_inputs, free, n_select, generator, temperature, normalised, size)
-        chosen = sampler.choose(pool)
+        keys, settings = moderate(candidates, size), (n_select, generator, temperature, normalised, checked)
+        chosen = sampler.choose(Pool(candidates, keys, queries, query_inputs, free, *settings))
     return chosen if rows is None else rows[chosen]
 
 

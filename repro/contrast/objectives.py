@@ -69,7 +69,7 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
     is the biased variance of the M products q_i.k_im, so that no covariance matrix is needed.
 
     Args:
-        query, negatives, temperature: as of `info_nce` (JCL 0.2), with its errors.
+        query, negatives, temperature: as of `info_nce` (JCL 0.2).
         keys: (N, M, d) momentum projections of M other views; treated as constants.
         strength: lambda, finite and at least 0: the weight of the covariance (JCL 4.0, ramped up during training). A
             tensor without axes is not checked, as the host would wait for its device.
@@ -77,6 +77,9 @@ def jcl(query: Tensor, keys: Tensor, negatives: Tensor, temperature: float, stre
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree and the keys of a query are equal. With M = 1 it is
         `info_nce` for every strength; with strength 0 it is `info_nce` on the mean keys.
+
+    Raises:
+        ValueError: as `info_nce`, or if the strength is negative or not finite.
 
     Source: JCL supplement, Eq. M.8.
     """

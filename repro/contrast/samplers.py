@@ -17,6 +17,7 @@ class Pool:
     """What a strategy chooses from, as `select` has checked it; tensors are of one precision, float32 or float64."""
 
     candidates: "Tensor"    # (P, d) keys
+    keys: "Tensor"          # (P, d) the same, of moderate size: a common factor of all changes no choice
     queries: "Tensor"       # (M, d) outputs of the last layer, before any normalisation
     query_inputs: "Tensor"  # (M, e) inputs of the last layer
     free: "Tensor"          # (P,) bool, what may be chosen; where values may be looked at, all but for a `whole` pool
@@ -24,21 +25,7 @@ class Pool:
     generator: "Generator"  # on the device of the candidates
     temperature: float      # of the pseudo-labels
     normalised: bool        # whether the queries divided by their norms are the classes
-    size: float | None      # the largest magnitude of a candidate; None where no value may be looked at
-
-    @property
-    def checked(self) -> bool:
-        """Whether values may be looked at, for which the host waits."""
-        return self.size is not None
-
-    @functools.cached_property
-    def keys(self) -> "Tensor":
-        """The candidates, of moderate size: a common factor of all changes no choice."""
-        from repro.contrast.arguments import moderate, moderated
-
-        if self.size is None:
-            return moderated({"candidates": self.candidates}, checked=False)[0]
-        return moderate(self.candidates, self.size)
+    checked: bool           # whether values may be looked at, for which the host waits
 
     @functools.cached_property
     def classes(self) -> "Tensor":

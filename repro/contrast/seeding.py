@@ -32,7 +32,7 @@ def seeds(
 
 
 def draw(weights: Tensor, free: Tensor, uniform: Tensor) -> Tensor:
-    """One row with probability in proportion to its weight, or uniform over `free` if all weights are 0: -> (1,).
+    """One row with probability in proportion to its weight (P,), or uniform over `free` (P,) if all are 0: -> (1,).
 
     The weights are rounded down to integers whose sum stays below 2^52; for 38,400 rows the largest becomes 2^36.
     Therefore the running sums are exact, on every device and in any order of summation, and no rounding can land on a
@@ -54,7 +54,11 @@ def uniformly(free: Tensor, n_select: int, generator: torch.Generator) -> Tensor
 def released(
     candidates: Tensor, classes: Tensor, temperature: float, free: Tensor, n_select: int, generator: torch.Generator
 ) -> Tensor:
-    """The choice of the published code, filled up with uniform draws; see `select`."""
+    """The choice of the published code, filled up with uniform draws; see `select`.
+
+    Candidates (P, d), classes (M, d), free (P,) bool -> (n_select,) rows. ValueError if there are fewer candidates than
+    classes.
+    """
     if len(candidates) < len(classes):
         raise ValueError(
             f"released takes the batch's features first among the candidates, one for each of the {len(classes)} "

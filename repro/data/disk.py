@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import re
 import secrets
@@ -58,7 +59,7 @@ def share(source: Path, path: Path) -> None:
 
 
 def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
-    """Hold the lock at a path until the context ends, or the process, however it ends.
+    """Hold the lock at a path, whose folder is made, until the context ends, or the process, however it ends.
 
     Raises:
         filelock.Timeout: if another process still holds it after so many seconds; -1 waits for as long as it takes.
@@ -87,8 +88,6 @@ def scratch(folder: Path) -> Iterator[Path]:
     Raises:
         OSError: as `naming`.
     """
-    with naming(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
     with alone(folder.with_name(f"{folder.name}.lock"), f"the process that works in {folder}"):
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -111,9 +110,12 @@ def abandoned(folder: Path) -> bool:
         return False
 
 
-def remove_half_written(folder: Path) -> None:
-    """Remove what killed processes have left below a folder before it took its place; the caller holds its lock."""
-    for path in folder.rglob(".*"):
+def remove_half_written(folder: Path, name: str = "") -> None:
+    """Remove what killed processes have left below a folder before it took its place; the caller holds its lock.
+
+    Of files whose names begin with a given one, if the lock is theirs alone.
+    """
+    for path in folder.rglob(f".{glob.escape(name)}*"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink()
 

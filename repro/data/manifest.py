@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from repro.data.archives import content_digest, members, stamp
+from repro.data.archives import content_digest, entries, members, stamp
 from repro.recipe import choose, distinct
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Split:
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        ValueError if there is no column or no such one, or a sample is both.
+        ValueError if there is no column or no such one; that no sample is both `check_labels` looks at.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
@@ -93,10 +93,6 @@ class Split:
                 raise ValueError(f"{part} names no column; choose among {', '.join(columns)}")
             masks[part] = np.all([np.isin(columns[choose(f"column of {part}", name, columns)], values)
                                   for name, values in selected.items()], axis=0)
-        both = int((masks["train"] & masks["test"]).sum())
-        if both:
-            raise ValueError(f"{both:,} samples are for train and for test, by {dict(self.train)} and "
-                             f"{dict(self.test)}; declare parts without a common sample")
         return masks
 
 
@@ -262,18 +258,15 @@ def copy_of(name: str) -> Path | None:
     return max(imported(name).glob("*.npz"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
-def read_once(maxsize: int) -> Callable[[Callable[..., Loaded]], Callable[..., Loaded]]:
-    """Decorates `load(name, root, ...)` of data sets: so many are kept per process while their files stay the same."""
-    def decorate(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-        cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
+def read_once(load: Callable[..., Loaded], maxsize: int) -> Callable[..., Loaded]:
+    """`load(name, root, ...)` of data sets, of which so many are kept per process while their files stay the same."""
+    cached = functools.lru_cache(maxsize)(lambda _version, *values, **options: load(*values, **options))
 
-        @functools.wraps(load)
-        def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
-            return cached(version(name, root), name, root, *values, **options)
+    @functools.wraps(load)
+    def read(name: str, root: Path, *values: Any, **options: Any) -> Loaded:
+        return cached(version(name, root), name, root, *values, **options)
 
-        return read
-
-    return decorate
+    return read
 
 
 def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
@@ -393,18 +386,34 @@ def require(manifest: Manifest, root: Path) -> list[Path]:
     return paths
 
 
+def difference(archive: Archive, path: Path) -> str | None:
+    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
+    counts = {"bytes": (path.stat().st_size, archive.size)}
+    if path.is_dir() and archive.members is None:  # there may be millions
+        return None if any(path.iterdir()) else "is empty"
+    if path.is_dir() or (path.suffix == ".zip" and archive.members is not None):
+        try:
+            sizes = [entry.size for entry in entries(path)]
+        except ValueError as error:
+            return f"is truncated or damaged ({error.__cause__ or error})"
+        counts = {"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)}
+    if all(declared is None for _, declared in counts.values()):
+        return None
+    wrong = [f"{count:,} of {declared:,} {what}" for what, (count, declared) in counts.items()
+             if declared not in (count, None)]
+    return f"has {', '.join(wrong)}" if wrong else ""
+
+
 def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
     """The members of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
     gathered = []
     for archive, path in zip(manifest.files, require(manifest, root), strict=True):
-        contents = members(path)
-        counts = {"members": len(contents), "bytes": sum(len(file) for _, file in contents),
-                  "digest": content_digest(contents)}
-        wrong = [f"{key} {value}, expected {getattr(archive, key)}" for key, value in counts.items()
-                 if getattr(archive, key) not in (value, None)]
+        contents, wrong = members(path), difference(archive, path)
+        if not wrong and archive.digest not in (None, content_digest(contents)):
+            wrong = f"has contents of digest {content_digest(contents)}, expected {archive.digest}"
         if wrong:
             raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: "
-                             f"{'; '.join(wrong)}; fetch it again from {manifest.source}")
+                             f"it {wrong}; fetch it again from {manifest.source}")
         gathered += contents
     return gathered
 

@@ -15,6 +15,8 @@ from typing import Any
 from tqdm.auto import tqdm
 
 LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
+UNGUARDED = ("a script that starts worker processes is imported by each of them: put what it does below "
+             '`if __name__ == "__main__":`, or say engine="inline"')
 
 
 class Workers(ThreadPoolExecutor):
@@ -27,9 +29,14 @@ class Workers(ThreadPoolExecutor):
     Args:
         count: of processes, started when there are jobs for them.
         environments: variables besides those of this process, which the processes take turns with.
+
+    Raises:
+        SystemExit: in a process that such an executor has started, while it imports the script of the first one.
     """
 
     def __init__(self, count: int, environments: Sequence[Mapping[str, str]] = ({},)) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise SystemExit(UNGUARDED)
         super().__init__(count)
         self._context = multiprocessing.get_context("spawn")
         self._theirs, self._ours = self._context.Pipe(duplex=False)

@@ -11,7 +11,6 @@ are read again if the size of one has changed; delete the folder where contents 
 
 import contextlib
 import functools
-import glob
 import hashlib
 import json
 import math
@@ -28,7 +27,7 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest, npz
 from repro.data.archives import Entry
-from repro.data.disk import alone, write_atomically
+from repro.data.disk import alone, remove_half_written, write_atomically
 from repro.data.parallel import run_jobs
 
 LAYOUT = 3                    # raise when the files are written otherwise
@@ -89,6 +88,11 @@ def folder_of(name: str, version: int, items: Iterable[Item]) -> Path:
     return manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
 
 
+def place_of(name: str, made_of: str) -> Path:
+    """The file, for `made_once`, of arrays of a data set that are made of what a text says."""
+    return manifest.prepared_root() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+
+
 def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, workers: int) -> Arrays:
     """Make the arrays of all items, or what of them is missing; processes that ask meanwhile wait.
 
@@ -104,10 +108,9 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
         ValueError: if files cannot be used and may not be left out, or none can: how many, which and why.
         OSError: if the disk is full, or a process is killed; what was made until then is kept.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     parts = path.with_suffix(".parts")
     with alone(path.with_suffix(".lock")):
-        _remove_abandoned(path)
+        remove_half_written(path.parent, path.name)
         left_out: dict[str, str] = {}
         with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
             made = read(path, items)
@@ -165,9 +168,8 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
     """The arrays of an `.npz`; if it is not there or damaged they are made first, by one process at a time."""
     with contextlib.suppress(*npz.DAMAGED):
         return npz.read(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
-        _remove_abandoned(path)
+        remove_half_written(path.parent, path.name)
         with contextlib.suppress(*npz.DAMAGED):
             return npz.read(path)  # another process was first
         made = dict(make())
@@ -270,9 +272,3 @@ def _mapped(path: Path, dtype: str, shape: Sequence[int], sha256: str) -> np.nda
             raise ValueError(f"the contents of {path.name} have changed")
         mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     return np.frombuffer(mapped, dtype, math.prod(shape), start).reshape(shape)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove what killed processes have left half-written for a path."""
-    for abandoned in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        abandoned.unlink()

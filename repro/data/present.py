@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from repro.data import manifest
-from repro.data.archives import entries
 from repro.data.disk import naming
-from repro.data.manifest import Archive, Manifest
+from repro.data.manifest import Manifest
 
 SECONDS = 60                  # without a word from the server
 
@@ -24,32 +23,6 @@ def status() -> list[dict[str, str]]:
         rows.append({"name": declared.name, "title": declared.title, "state": state, "path": path,
                      "next_step": next_step, "copy": copy.stem if copy else ""})
     return rows
-
-
-def difference(archive: Archive, path: Path) -> str | None:
-    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
-    counts = {"bytes": (path.stat().st_size, archive.size)}
-    if path.is_dir() and archive.members is None:  # there may be millions
-        return None if any(path.iterdir()) else "is empty"
-    if path.is_dir() or (path.suffix == ".zip" and archive.members is not None):
-        try:
-            sizes = [entry.size for entry in entries(path)]
-        except ValueError as error:
-            return f"is truncated or damaged ({error.__cause__ or error})"
-        counts = {"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)}
-    if all(declared is None for _, declared in counts.values()):
-        return None
-    wrong = [f"{count:,} of {declared:,} {what}" for what, (count, declared) in counts.items()
-             if declared not in (count, None)]
-    return f"has {', '.join(wrong)}" if wrong else ""
-
-
-def verdict(declared: Manifest, root: Path) -> str:
-    """What reading a data set that is present shows, in words; raises ValueError if it is not the declared one."""
-    if not any(archive.digest for archive in declared.files):
-        return "names and sizes are as declared; loading checks the contents"
-    manifest.verified_members(declared, root)
-    return "verified: every file is as declared"
 
 
 def download(name: str) -> list[Path]:
@@ -73,7 +46,7 @@ def download(name: str) -> list[Path]:
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 pooch.retrieve(archive.url, known, path.name, path.parent, downloader=downloader)
-        elif wrong := difference(archive, present):
+        elif wrong := manifest.difference(archive, present):
             raise ValueError(f"{present} {wrong}; move it away and give the command again")
     return manifest.require(declared, root)
 
@@ -85,7 +58,7 @@ def _state(declared: Manifest, root: Path) -> tuple[str, str]:
     paths = [manifest.location(archive, root) for archive in declared.files]
     if None in paths:
         return "missing", manifest.next_step(declared, root / declared.files[paths.index(None)].name)
-    wrong = [difference(archive, path) for archive, path in zip(declared.files, paths, strict=True)]
+    wrong = [manifest.difference(archive, path) for archive, path in zip(declared.files, paths, strict=True)]
     for path, differs in zip(paths, wrong, strict=True):
         if differs:
             again = f"fetch it again from {declared.source}"

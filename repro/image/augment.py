@@ -18,15 +18,8 @@ from torch.nn.functional import interpolate
 from repro.image import DATASETS, operations
 from repro.image.methods import MOCO, SCE
 from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop, shifted_crop
-from repro.image.recipe import ImageRecipe, contrasts, trains
+from repro.image.recipe import VIEWS, ImageRecipe, contrasts, trains
 from repro.recipe import Rows
-
-SOURCES = {
-    "strong": f"{SCE}, its strong view; also that of {MOCO}",
-    "weak": f"{SCE}, its weak view",
-    "shifted": f"{SCE}, section D",
-    "crop": f"{MOCO}, whose scale is torchvision's default",
-}
 
 
 class Draws(NamedTuple):
@@ -78,6 +71,7 @@ class View(RandomView):
     greyscale: float = 0.0
     blur: float = 0.0
     sigma: tuple[float, float] = (0.1, 2.0)      # least and largest standard deviation of the blur, pixels of the view
+    source: str = dataclasses.field(default="assumed", compare=False)  # of the values above
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
         """Parameters of one view of each of `count` images of height x width pixels."""
@@ -107,12 +101,13 @@ class View(RandomView):
 
 def strong(size: int, normalisation: Normalisation) -> View:
     """SCE's strong view, which is also the view of MoCo v2 and JCL (at 224 pixels)."""
-    return View(size, normalisation, jitter=0.8, greyscale=0.2, blur=0.5)
+    source = f"{SCE}, its strong view; also that of {MOCO}"
+    return View(size, normalisation, jitter=0.8, greyscale=0.2, blur=0.5, source=source)
 
 
 def weak(size: int, normalisation: Normalisation) -> View:
     """SCE's weak view: the random resized crop and the flip of the strong one alone."""
-    return View(size, normalisation)
+    return View(size, normalisation, source=f"{SCE}, its weak view")
 
 
 def probe(size: int, normalisation: Normalisation) -> View:
@@ -121,7 +116,7 @@ def probe(size: int, normalisation: Normalisation) -> View:
     Other images take a `ShiftedView`. The share is torchvision's default, as in the released code of MoCo v2, which
     JCL's is; JCL's supplement names no crop.
     """
-    return View(size, normalisation, scale=(0.08, 1.0))
+    return View(size, normalisation, scale=(0.08, 1.0), source=f"{MOCO}, whose scale is torchvision's default")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +129,7 @@ class ShiftedView(RandomView):
     normalisation: Normalisation
     padding: int = 4    # pixels on every side; with 0 the crop is the whole image
     flip: float = 0.5   # probability in [0, 1]
+    source: str = f"{SCE}, section D"
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
         """Parameters of one view of each of `count` images, whose size does not matter."""
@@ -232,9 +228,8 @@ def normalisation(dataset: str) -> Normalisation:
 
 def training_views(recipe: ImageRecipe) -> dict[str, View]:
     """What training sees, by the fields that name them: the query's view and, unless it is supervised, a key's."""
-    makers = {"strong": strong, "weak": weak}
     names = ("query_view", "key_view") if contrasts(recipe) else ("query_view",)
-    return {name: makers[getattr(recipe, name)](recipe.size, normalisation(recipe.dataset)) for name in names}
+    return {name: VIEWS[getattr(recipe, name)](recipe.size, normalisation(recipe.dataset)) for name in names}
 
 
 def probe_view(recipe: ImageRecipe) -> View | ShiftedView | CentredView:
@@ -258,9 +253,9 @@ def described(recipe: ImageRecipe) -> Rows:
         views |= {"probe_view": probe_view(recipe)}
     rows = []
     for name, view in views.items():
-        unused = {"size", "normalisation", "padding"}
+        unused = {"size", "normalisation", "padding", "source"}
         unused |= {own for own, chance in (("strength", "jitter"), ("sigma", "blur")) if not getattr(view, chance, 0)}
-        rows += [(f"{name}.{field.name}", getattr(view, field.name), SOURCES[getattr(recipe, name)])
+        rows += [(f"{name}.{field.name}", getattr(view, field.name), view.source)
                  for field in dataclasses.fields(view) if field.name not in unused]
     source = DATASETS[recipe.dataset].images.source
     parts = normalisation(recipe.dataset)._asdict().items()

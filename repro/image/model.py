@@ -5,7 +5,7 @@ import functools
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from repro.contrast.momentum import GhostBatchNorm2d, dealt
+from repro.contrast.momentum import GhostBatchNorm, dealt
 from repro.image import HEADS, TRUNKS
 from repro.image.trimmed import trim
 from repro.recipe import choose
@@ -25,7 +25,7 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
     import torchvision  # which takes as long to import as torch, and whoever only reads results needs it not
 
     choose("trunk", name, TRUNKS)
-    network = getattr(torchvision.models, name)(norm_layer=functools.partial(GhostBatchNorm2d, groups=groups))
+    network = getattr(torchvision.models, name)(norm_layer=functools.partial(GhostBatchNorm, groups=groups))
     if small:
         network.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
         nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as the other convolutions

@@ -7,7 +7,7 @@ import itertools
 import os
 import struct
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -24,6 +24,7 @@ from repro.recipe import choose
 PARTS = ("train", "test", "unlabeled")
 PLACES = ("train", "val")     # class folders, for the first two parts
 PICTURES = (".jpg", ".jpeg", ".png")
+FOLDERS = "train/<class>/, test/<class>/ or val/<class>/"
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
@@ -31,6 +32,7 @@ SLACK = 2**26                 # bytes that other arrays than images and labels m
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
+Place = tuple[int, str, str]  # of a picture: its part, its class, and the path that it is sorted by within these
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
@@ -138,15 +140,21 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
 
     The validation images are for test; classes are WordNet ids, sorted. Raises ValueError as `class_folders`.
     """
-    annotations = b"".join(text for _, text in _files(path, lambda place: place.name == "val_annotations.txt"))
-    validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.decode().splitlines())}
+    lists = archives.contents(path, lambda name: name.endswith("val/val_annotations.txt"))
+    annotations = b"".join(text for _, text in lists).decode()
+    validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.splitlines())}
 
-    def wnid(place: PurePosixPath) -> str:
-        if place.parts[0] != "train" and place.name not in validation:
+    def placed(name: str) -> Place | None:
+        place = _from_part(path, name)
+        if place.parts[0] == "train":
+            return 0, place.parts[1], f"{place}"
+        if place.parts[0] == "test":  # whose classes are not published
+            return None
+        if place.name not in validation:
             raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
-        return place.parts[1] if place.parts[0] == "train" else validation[place.name]
+        return 1, validation[place.name], f"{place}"
 
-    return _by_class(path, declared, wnid, lambda place: place.parts[0] != "test")  # whose classes are not published
+    return _by_class(path, declared, placed)
 
 
 @reader
@@ -159,12 +167,13 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many images or classes.
     """
-    def folder(place: PurePosixPath) -> str:
+    def placed(name: str) -> Place:
+        place = _from_part(path, name)
         if len(place.parts) != 3:
-            raise ValueError(f"{path}: {place} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        return place.parts[1]
+            raise ValueError(f"{path}: {place} does not lie in {FOLDERS}")
+        return int(place.parts[0] != "train"), place.parts[1], f"{place}"
 
-    return _by_class(path, declared, folder, lambda place: True)
+    return _by_class(path, declared, placed)
 
 
 @reader
@@ -174,7 +183,13 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     Classes and errors are as of `class_folders`. The split depends on the names of the files that are
     there alone: a part of them is split otherwise than the whole.
     """
-    pictures = _by_class(path, declared, lambda place: place.parts[0], lambda place: True, split=False)
+    def placed(name: str) -> Place:
+        place = PurePosixPath(*PurePosixPath(name).parts[-2:])
+        if len(place.parts) != 2:
+            raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
+        return 0, place.parts[0], f"{place}"
+
+    pictures = _by_class(path, declared, placed)
     part = np.zeros_like(pictures.part)
     for label in range(len(pictures.classes)):
         rows = (pictures.labels == label).nonzero()[0]
@@ -319,30 +334,41 @@ def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _by_class(
-    path: Path, declared: Manifest, class_of: Callable[[PurePosixPath], str], accept: Callable[[PurePosixPath], bool],
-    split: bool = True,
-) -> Pictures:
-    """Accepted pictures by part, class and name, decoded a few at a time; classes without declared names are theirs.
+def _from_part(path: Path, name: str) -> PurePosixPath:
+    """A picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
+    parts = PurePosixPath(name).parts
+    for number, part in enumerate(parts):
+        if part in ("train", "test", "val"):
+            return PurePosixPath(*parts[number:])
+    raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
 
-    Where no folders `split` them, all are for training.
+
+def _by_class(path: Path, declared: Manifest, placed: Callable[[str], Place | None]) -> Pictures:
+    """Pictures by part, class and path, decoded a few at a time; classes without declared names are theirs.
+
+    Args:
+        placed: where a picture belongs by its name in the folder or archive; None, if it is not read.
     """
-    def decoded(file: tuple[PurePosixPath, bytes]) -> tuple[int, str, str, np.ndarray]:
-        place, contents = file
-        image = np.asarray(read_rgb(contents, f"{path}: {place}", declared.images.size))
-        return int(split and place.parts[0] != "train"), class_of(place), f"{place}", image.transpose(2, 0, 1)
+    def wanted(name: str) -> bool:
+        return name.lower().endswith(PICTURES) and placed(name) is not None
+
+    def decoded(file: tuple[str, bytes]) -> tuple[Place, np.ndarray]:
+        name, contents = file
+        place = placed(name)
+        image = np.asarray(read_rgb(contents, f"{path}: {place[2]}", declared.images.size))
+        return place, image.transpose(2, 0, 1)
 
     rows = []
-    files = _files(path, lambda place: place.suffix.lower() in PICTURES and accept(place), split)
+    files = archives.contents(path, wanted)
     with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image", disable=None) as progress:
         while few := list(itertools.islice(files, AT_ONCE)):
             rows += pool.map(decoded, few)
             progress.update(len(few))
             _check_count(path, len(rows), declared)
     if not rows:
-        where = "train/<class>/ or test/<class>/" if split else "<class>/"
-        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in {where}")
-    part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
+        raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in class folders")
+    places, images = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+    part, kinds, _ = zip(*places, strict=True)
     names = declared.images.names or tuple(sorted(set(kinds)))
     if len(names) > declared.images.count:
         raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "
@@ -351,28 +377,6 @@ def _by_class(
         choose(f"{path}: class", name, names)
     labels = np.array([names.index(name) for name in kinds], dtype=np.int64)
     return Pictures(np.stack(images), labels, np.array(part), names)
-
-
-def _files(
-    path: Path, accept: Callable[[PurePosixPath], bool], split: bool = True
-) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """(place, contents) of files in a folder or archive whose places, from `train`, `test` or `val` on, are accepted.
-
-    Pictures that lie in none of these are refused. Without a `split` places are of a folder and a name.
-    """
-    def place(name: str) -> PurePosixPath:
-        parts = PurePosixPath(name).parts
-        if not split:
-            if len(parts) < 2 and name.lower().endswith(PICTURES):
-                raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
-            return PurePosixPath(*parts[-2:])
-        start = next((number for number, part in enumerate(parts) if part in ("train", "test", "val")), len(parts))
-        if start == len(parts) and name.lower().endswith(PICTURES):
-            raise ValueError(f"{path}: {name} does not lie in train/<class>/, test/<class>/ or val/<class>/")
-        return PurePosixPath(*parts[start:])
-
-    for name, data in archives.contents(path, lambda name: bool(place(name).parts) and accept(place(name))):
-        yield place(name), data
 
 
 def _other_size(height: int, width: int, side: int) -> str:

@@ -13,7 +13,7 @@ from repro.table import Lazy, Study
 VERSION = 2  # of the training; raise when a change alters the numbers of an unchanged recipe
 EVALUATION = 1  # raise when `repro.image.study.measure` measures more, or otherwise
 
-VIEWS = ("strong", "weak")
+VIEWS = {name: Lazy("repro.image.augment", name) for name in ("strong", "weak")}  # functions there
 PROBE_VIEWS = ("shifted", "crop", "centred")
 TOO_SMALL = 16  # pixels of images, for the stem for large ones
 

@@ -23,7 +23,7 @@ from repro.run.group import check_shared, shared
 from repro.run.store import Cell, Store
 from repro.table import optimiser
 
-load_once = manifest.read_once(maxsize=2)(load)
+load_once = manifest.read_once(load, maxsize=2)
 
 
 def data_of(recipe: ImageRecipe) -> ImageSet:

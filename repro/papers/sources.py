@@ -24,10 +24,12 @@ def reader() -> Read:
 
     Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
     `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
-    ValueError if there is no experiment or printed table of a name.
+    ValueError if there is no experiment or printed table of a name, and so does this if a name is of two of these.
     """
     cells = everything()
     derived = joined("derived table", offered("DERIVED", "claims"))
+    if both := derived.keys() & experiments.experiments().keys():
+        raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
 
     @functools.cache
     def one(name: str) -> Results:
@@ -62,9 +64,7 @@ def _joined(parts: dict[str, Results]) -> Results:
 def _by_seed(name: str, cells: DataFrame) -> Results:
     """The results of an experiment, a row for each recipe and seed."""
     experiment = experiments.find(name)
-    by_key = {key: row for key, (_, row) in experiment.asked().items()}
-    also = [*experiment.declared.columns_asked(experiment.fields), "seed"]
-    rows = experiment.declared.numbers(by_key, cells, also)
+    rows = experiment.rows(cells, ["seed"])
     if rows.empty:
         return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once

@@ -40,8 +40,7 @@ def write(project: Path, folder: Path) -> list[Path]:
         for path in paths:
             try:
                 executed = papermill.execute_notebook(
-                    path, Path(scratch) / path.name, cwd=project, progress_bar=False,
-                    extra_arguments=["--log-level=ERROR"])
+                    path, Path(scratch) / path.name, cwd=project, progress_bar=False)
             except papermill.PapermillExecutionError as error:
                 raise ValueError(
                     f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}; where an assert fails, "

@@ -78,14 +78,24 @@ class Plot:
     def data(self, rows: DataFrame) -> DataFrame:
         """What is plotted, a row for each point: unit, panel, line, x, value, std, n_seeds, printed, reference.
 
+        Rows with a column `setting` have a panel for each where they are of several numbers, else names of their own.
+
         Raises ValueError if there is no row, or rows are of several data sets.
         """
         style.only(rows, "dataset")
         rows = self.prepare(rows)
+        x, panel = rows[self.x], rows[self.panel] if self.panel else Series("", rows.index)
+        if "setting" in rows:
+            if not pd.api.types.is_numeric_dtype(x):
+                x = x.map(self.called) + ", " + rows["setting"]
+            elif x.nunique() > 1:
+                panel = (panel.map(self.called) + "\n" + rows["setting"]).str.strip()
+            else:
+                panel = (panel.map(self.called) + f"\n{self.xlabel} {x.iloc[0]:,g}").str.strip()
+                x = rows["setting"]
         data = DataFrame({
-            "unit": rows.get("unit", self.ylabel), "panel": rows[self.panel] if self.panel else "",
-            LINE: rows[self.hue] if self.hue else "",
-            "x": rows[self.x], "value": rows[self.y], "std": rows.get("std", math.nan),
+            "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
+            "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
             "printed": style.comparable(rows) if "published" in rows else math.nan,
             "reference": rows[self.reference] if self.reference else math.nan,
@@ -124,7 +134,7 @@ class Plot:
         down = not pd.api.types.is_numeric_dtype(data["x"])
         looks = style.looks_of(data[LINE], self.looks) if self.hue else {"": style.OURS}
         panels = [panel for _, panel in data.groupby(["unit", "panel"], sort=False)]
-        columns = min(self.columns, data["panel"].nunique())
+        columns = 1 if down and self.xlabel else min(self.columns, data["panel"].nunique())  # settings have long names
         heights = [1.3 if columns == 1 else 1.0] * math.ceil(len(panels) / columns)
         if down:  # a name, and the values beside it, need lines of type
             heights = [NAME_HEIGHT * panel["x"].nunique() * max(1, 0.6 * panel[LINE].nunique())
@@ -155,7 +165,7 @@ class Plot:
             across = axes.axvline if down else axes.axhline
             across(data["reference"].mean(), color=style.INK, linestyle="--", linewidth=0.8, zorder=1.8,
                    label=self.reference_label)
-        if self.logarithmic and data["x"].nunique() > 1:
+        if self.logarithmic and data["x"].nunique() > 1 and not down:
             axes.set_xscale("log")
         names = style.in_order(data["x"], self.names) if down else []
         shown = [line for line in looks if (data[LINE] == line).any()]

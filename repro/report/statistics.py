@@ -215,24 +215,18 @@ class Agreement(NamedTuple):
         rows: how many are compared.
         rms: root mean square difference, in points.
         r: Pearson's correlation.
-        near: how many rows are within two deviations s_p sqrt(1 + 1/n) of the print.
         constant_rms: that of the best constant, the mean of the printed numbers.
-        constant_near: the most rows that any constant has so near.
         shuffled_rms: share of permutations of the printed numbers with at most our `rms`.
         shuffled_r: share of them with at least our `r`.
-        shuffled_near: share of them with at least our `near`.
         ceiling_rms, ceiling_r: were our means the truth, the medians of what one printed run each would give.
     """
 
     rows: int
     rms: float
     r: float
-    near: int
     constant_rms: float
-    constant_near: int
     shuffled_rms: float
     shuffled_r: float
-    shuffled_near: float
     ceiling_rms: float
     ceiling_r: float
 
@@ -258,27 +252,19 @@ def agreement(
                          "compare three or more that have both")
     generator = np.random.default_rng(seed)
     deviation = pooled(runs.drop(index=scattered(runs))).value if deviation is None else deviation
-    reach = 2 * deviation * np.sqrt(1 + 1 / runs.count(axis=1).to_numpy())
     shuffled = generator.permuted(np.tile(theirs, (DRAWS, 1)), axis=1)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))
-    rms, r, near = _rms(ours, theirs), correlation(ours, theirs), _near(ours, theirs, reach)
-    edges = np.concatenate([theirs - reach, theirs + reach])  # a count changes there alone
+    rms, r = _rms(ours, theirs), correlation(ours, theirs)
     return Agreement(
-        rows=len(ours), rms=float(rms), r=float(r), near=int(near), constant_rms=float(theirs.std()),
-        constant_near=int(_near(edges[:, None], theirs, reach).max()),
+        rows=len(ours), rms=float(rms), r=float(r), constant_rms=float(theirs.std()),
         shuffled_rms=float((_rms(ours, shuffled) <= rms + ROUNDING).mean()),
         shuffled_r=float((correlation(shuffled, ours) >= r - ROUNDING).mean()),
-        shuffled_near=float((_near(ours, shuffled, reach) >= near).mean()),
         ceiling_rms=float(np.median(_rms(ours, rerun))), ceiling_r=float(np.median(correlation(rerun, ours))),
     )
 
 
 def _rms(ours: np.ndarray, printed: np.ndarray) -> np.ndarray:
     return np.sqrt(((ours - printed) ** 2).mean(axis=-1))
-
-
-def _near(ours: np.ndarray, printed: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    return (abs(ours - printed) <= reach + ROUNDING).sum(axis=-1)
 
 
 def correlation(columns: np.ndarray, column: np.ndarray) -> np.ndarray:

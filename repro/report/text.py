@@ -5,9 +5,9 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from repro.recipe import choose, in_words
+from repro.recipe import in_words
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
@@ -30,18 +30,15 @@ def readable(rows: DataFrame, against: str | None = None) -> str:
 
     Args:
         rows: of `repro.run_table`.
-        against: the name of a row, as the first columns have it: every row's difference from it is added, with its
-            standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several seeds. Rows of several targets are
-            held against that row of their own.
-
-    Raises:
-        ValueError: if there is no such row, naming those there are.
+        against: values of a row, a comma list: every row's difference from the row that has them, and is otherwise as
+            it is itself, is added, with its standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several
+            seeds. Of samplers on two targets "random" is the row of random draws on a row's own target.
     """
     if rows.empty:
         return "no cell is finished"
     (names, shared), table = _telling_apart(rows), beside(rows)
     if against is not None:
-        table[f"minus {against}"] = _against(rows, names, against)
+        table[f"minus {against}"] = _against(rows, [*names], against)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     return f"{title}\n{_fitted(table, len(names.columns))}"
@@ -118,20 +115,23 @@ def _measured(mean: float, deviation: float, seeds: int) -> str:
     return f"{mean:.1f}{spread} ({seeds})"
 
 
-def _against(rows: DataFrame, names: DataFrame, against: str) -> list[str]:
-    """Each row's difference from a row, in words; arguments and errors as for `readable`."""
-    called = names.drop(columns="target", errors="ignore").agg(", ".join, axis="columns")
-    choose("against", against, called.unique())
-    target = names["target"] if "target" in names else Series("", names.index)
-    base = dict(zip(target[called == against], rows[called == against].itertuples(), strict=True))
+def _against(rows: DataFrame, names: list[str], against: str) -> list[str]:
+    """Each row's difference from another one, in words; `names` tell rows apart, otherwise as for `readable`."""
+    wanted = {value.strip() for value in against.split(",")}
+    texts = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str).to_dict("records")
+    bases = [place for place, row in enumerate(texts) if wanted <= {*row.values()}]
     said = []
-    for name, own, row in zip(target, called, rows.itertuples(), strict=True):
-        other = base.get(name)
-        if other is None or own == against:
+    for place, row in enumerate(texts):
+        own = rows.iloc[place]
+        alike = [base for base in bases if all(
+            texts[base][name] in (row[name], *wanted) for name in names if name != "departures")]
+        if not alike or place in bases:
             said.append("")
             continue
-        error = math.sqrt(row.std**2 / row.n_seeds + other.std**2 / other.n_seeds)
-        said.append(f"{row.ours - other.ours:+.1f}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
+        other = rows.iloc[alike[0]]
+        error = math.sqrt(own["std"] ** 2 / own["n_seeds"] + other["std"] ** 2 / other["n_seeds"])
+        difference = f"{own['ours'] - other['ours']:+.1f}"
+        said.append(f"{difference}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
     return said
 
 

@@ -34,7 +34,7 @@ ENGINES = ("auto", "inline", "local", "dask")
 ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
 Train = Callable[[Run, tqdm], Generator[None, None, dict[str, Any]]]
 Say = Callable[[Cell], str]
-Ended = list[tuple[Cell, Exception]]
+Ended = Generator[tuple[Run, Exception | None], None, None]  # each run when it has ended, with its error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,8 +123,7 @@ def pool_of(
             cluster; or "auto": local where several processes train at once, unless cells are smoke runs, which end
             sooner than workers start.
         workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
-            "dask" the address of a scheduler, which "auto" takes from dask's configuration if it is there, such as
-            the environment variable DASK_SCHEDULER_ADDRESS; otherwise workers of this machine are started.
+            "dask" the address of a scheduler; otherwise workers of this machine are started.
         cells: to be trained; their recipe says `threads`, and how many `lanes` a GPU has at most.
         device: to train on.
 
@@ -141,8 +140,12 @@ def pool_of(
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
             raise ValueError(f"workers={workers} are not started by engine 'inline' or torchrun; leave them out")
         return Here(lanes)
-    if engine == "dask" and (address := scheduler_address(workers)):
-        return Cluster(address, device.type, lanes)
+    if engine == "dask" and importlib.util.find_spec("distributed") is None:
+        raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
+    if "://" in str(workers):
+        return Cluster(str(workers), device.type, lanes)
+    if ":" in str(workers):
+        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
     places = torch.cuda.device_count() if on_gpu else cores() // cells[0].recipe.threads
     count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
     if on_gpu and count > places:
@@ -150,20 +153,6 @@ def pool_of(
                          f"{lanes} cells at once in one process; leave it out")
     small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
     return Here(lanes) if engine == "auto" and small else Local(count, device.type, lanes)
-
-
-def scheduler_address(workers: str | int) -> str | None:
-    """The address of a scheduler, as it is given or as dask's configuration has it; None where there is none."""
-    if importlib.util.find_spec("distributed") is None:
-        raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
-    if "://" in str(workers):
-        return str(workers)
-    if ":" in str(workers):
-        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
-    import dask
-    import distributed  # noqa: F401  (its defaults complete dask's configuration)
-
-    return dask.config.get("scheduler-address", None) if workers == "auto" else None
 
 
 def run_cells(
@@ -195,10 +184,17 @@ def run_cells(
     while unfinished := from_first(left):
         if first():
             store.require_writable()
-        if isinstance(pool, Here):
-            failed |= _train_here(unfinished, train, store, pool, say)
-        else:
-            failed |= _share(unfinished, train, store, pool, say)
+        runs = [store.run(cell) for cell in unfinished]
+        with _bar(runs, pool) as bar:
+            began = time.monotonic()
+            ended = _here(runs, train, pool, bar) if isinstance(pool, Here) else _shared(runs, train, store, pool, bar)
+            with contextlib.closing(ended):
+                for run, error in ended:
+                    if error:
+                        failed[run.cell.key] = error
+                    _show(bar, runs)
+                    if say and first() and (run.folder / "result.json").exists():
+                        _tell(bar, f"{run.cell}: {say(run.cell)}", store, len(failed), began)
         for cell in from_first(left)[:1]:  # held by another command
             from_first(store.run(cell).wait)
     if failed:
@@ -210,98 +206,79 @@ def run_cells(
         )
 
 
-def _train_here(
-    cells: Sequence[Cell], train: Train, store: Store, pool: Here, say: Say | None
-) -> dict[str, Exception]:
-    """Train the cells that no other command holds in this process, or its group at once; what failed, by key."""
-    failed: dict[str, Exception] = {}
-    runs = [store.run(cell) for cell in cells]
-    alone = pool.lanes == 1  # the steps of one cell have a line of their own; of several, one line has all lanes
-    title, hidden = "cells" if alone else f"cells, {pool}", None if first() else True
-    with (
-        _bar(runs, title, hidden) as done,
-        tqdm(unit="step", leave=False, disable=hidden if alone else True) as steps,
-    ):
-        began = time.monotonic()
+def _here(runs: Sequence[Run], train: Train, pool: Here, bar: tqdm) -> Ended:
+    """Train the cells that no other command holds in this process, or its group at once.
+
+    The steps of a single lane have a bar of their own, and an error of one that is no divergence is raised as it is.
+    """
+    alone = pool.lanes == 1
+    with tqdm(unit="step", leave=False, disable=None if alone and first() else True) as steps:
 
         def show(run: Run) -> None:
-            if alone:
-                steps.set_description(f"{run.cell}")
-            else:
-                _show(done, runs)
+            steps.set_description(f"{run.cell}")
+            if not alone:
+                _show(bar, runs)
 
         for run, error in in_lanes(runs, train, pool.lanes, steps, show):
-            if error and alone and not isinstance(error, NonFiniteLoss):
-                raise error  # as it is, with where it came from
-            if error:
-                if not isinstance(error, NonFiniteLoss):
-                    traceback.print_exception(error)
-                failed[run.cell.key] = _named(run.cell, error)
-            _show(done, runs)
-            if not error:
-                _tell(done, run, store, say, len(failed), began)
-    return failed
+            if error and not isinstance(error, NonFiniteLoss):
+                if alone:
+                    raise error
+                traceback.print_exception(error)
+            yield run, _named(run.cell, error) if error else None
 
 
-def _share(
-    cells: Sequence[Cell], train: Train, store: Store, pool: Local | Cluster, say: Say | None
-) -> dict[str, Exception]:
-    """Have the pool train the cells that no other command holds; what failed, by key.
+def _shared(runs: Sequence[Run], train: Train, store: Store, pool: Local | Cluster, bar: tqdm) -> Ended:
+    """Have the pool train the cells that no other command holds.
 
     A job is as many cells as a process has lanes, or fewer where there are processes for more jobs. A cell whose
     process is lost, or that ends with an error of its own, is tried once more, by itself.
     """
-    failed: dict[str, Exception] = {}
     lost: set[str] = set()
-    runs = [store.run(cell) for cell in cells]
-    with pool.started(len(cells)) as executor, _bar(runs, f"cells, {pool}") as bar:
-        began = time.monotonic()
+    untold = [*runs]
+    cells = [run.cell for run in runs]
+    with pool.started(len(cells)) as executor:
 
-        def submitted(job: Sequence[Cell]) -> Future[Ended]:
+        def submitted(job: Sequence[Cell]) -> Future[list[tuple[Cell, Exception]]]:
             return executor.submit(train_in_worker, job, train, store, pool.lanes)
 
         shares = max(math.ceil(len(cells) / pool.lanes), min(len(cells), pool.count()))
         jobs = [cells[number::shares] for number in range(shares)]
         waiting = {submitted(job): job for job in jobs}
-        told: set[str] = set()
         while waiting:
             _show(bar, runs)
             for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
                 job, error = waiting.pop(future), future.exception()
                 if isinstance(error, Troubled):
-                    ended = error.args[0]
+                    met = error.args[0]
                 elif error:
-                    ended = [(cell, error) for cell in job if store.run(cell).result is None]
+                    met = [(cell, error) for cell in job if store.run(cell).result is None]
                 else:
-                    ended = future.result()
-                for cell, met in ended:
-                    if _final(met):
-                        failed[cell.key] = _named(cell, met)
+                    met = future.result()
+                for cell, error in met:
+                    if _final(error):
+                        yield store.run(cell), _named(cell, error)
                     elif cell.key in lost:
-                        failed[cell.key] = ChildProcessError(f"{_named(cell, met)} (tried twice)")
+                        yield store.run(cell), ChildProcessError(f"{_named(cell, error)} (tried twice)")
                     else:
-                        tqdm.write(f"{_named(cell, met)}; trying once more", file=sys.stderr)
+                        tqdm.write(f"{_named(cell, error)}; trying once more", file=sys.stderr)
                         lost.add(cell.key)
                         waiting[submitted([cell])] = [cell]
-            _show(bar, runs)
-            for run in runs:
-                if run.cell.key not in told and run.result is not None:
-                    told.add(run.cell.key)
-                    _tell(bar, run, store, say, len(failed), began)
-    return failed
+            for run in [run for run in untold if run.result is not None]:
+                untold.remove(run)
+                yield run, None
 
 
 class Troubled(ChildProcessError):
     """Of a worker, which such errors may have left in any state; its argument is what `train_in_worker` returns."""
 
 
-def train_in_worker(cells: Sequence[Cell], train: Train, store: Store, lanes: int) -> Ended:
+def train_in_worker(cells: Sequence[Cell], train: Train, store: Store, lanes: int) -> list[tuple[Cell, Exception]]:
     """What a worker does, which shows no progress: whoever started it does.
 
     Returns the cells that end with an error, with these. Where one is neither a divergence nor of a disk that is full
     or may not be written, they are raised, as `Troubled`, so that another process takes the worker's place.
     """
-    ended: Ended = []
+    ended: list[tuple[Cell, Exception]] = []
     troubled = False
     with ONE_PROCESS, tqdm(disable=True) as steps:
         for run, error in in_lanes([store.run(cell) for cell in cells], train, lanes, steps):
@@ -323,8 +300,8 @@ def _final(error: BaseException) -> bool:
 
 def in_lanes(
     runs: Sequence[Run], train: Train, lanes: int, steps: tqdm, show: Callable[[Run], None] = lambda run: None
-) -> Iterator[tuple[Run, Exception | None]]:
-    """Train runs, so many of them in turns; yields each when it has ended, with the error it ended with.
+) -> Ended:
+    """Train runs, so many of them in turns.
 
     On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns.
 
@@ -374,16 +351,16 @@ def _settled(run: Run, train: Callable[[], Generator[None, None, dict[str, Any]]
             from_first(functools.partial(run.finish, result))
 
 
-def _bar(runs: Sequence[Run], title: str, hidden: bool | None = None) -> tqdm:
-    """A bar of cells, which counts what is trained of each; by default hidden where output is no terminal."""
+def _bar(runs: Sequence[Run], pool: Here | Local | Cluster) -> tqdm:
+    """A bar of cells, which counts what is trained of each, whoever does it; hidden where output is no terminal."""
+    title = "cells" if pool == Here() else f"cells, {pool}"
     done = _done(runs)
-    bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", miniters=0, disable=hidden)
+    bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", miniters=0, disable=None if first() else True)
     bar.initial = done  # a hidden bar has none
     return bar
 
 
 def _done(runs: Sequence[Run]) -> float:
-    """Finished cells, and what is trained of the others, whoever does it."""
     return round(sum(run.done for run in runs), 2)
 
 
@@ -396,12 +373,9 @@ def _show(bar: tqdm, runs: Sequence[Run]) -> None:
     bar.refresh()
 
 
-def _tell(bar: tqdm, run: Run, store: Store, say: Say | None, failed: int, began: float) -> None:
-    """Print what came of a cell, if it is finished, and how long those left will take by what others took so far."""
-    if say is None or not first() or not (run.folder / "result.json").exists():
-        return
+def _tell(bar: tqdm, line: str, store: Store, failed: int, began: float) -> None:
+    """Print what came of a cell, and how long those left will take by what others took so far."""
     gained, left = bar.n - bar.initial, bar.total - bar.n - failed
-    line = f"{run.cell}: {say(run.cell)}"
     if gained > 0 and left > 0:
         line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
     tqdm.write(line, file=sys.stderr)

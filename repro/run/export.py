@@ -3,7 +3,7 @@
 import csv
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,20 @@ from repro.run.store import Cell, Store, check_measures, check_parts, evaluation
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
+Tell = Callable[[str], object]
 
 
-def finished_cells(store: Store) -> DataFrame:
+def finished_cells(store: Store, tell: Tell = warn_once) -> DataFrame:
     """One row per finished cell of the store; changes, recipe, metrics and cost as JSON.
 
-    One that is damaged is left out, and a line says so, once.
+    One that is damaged is left out, and what is wrong with it is told; by default a line says so, once.
     """
     rows = []
-    for cell in store.finished():
+    for cell in store.finished(tell):
         try:
             rows.append(row_of(cell))
         except ValueError as error:
-            warn_once(f"{store.folder(cell['key'])} is left out: {error}")
+            tell(f"{store.folder(cell['key'])} is left out: {error}")
     return DataFrame(rows, columns=COLUMNS)
 
 
@@ -39,22 +40,14 @@ def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
     return DataFrame([row_of(run.cell.describe() | {"result": run.read()}) for run in done], columns=COLUMNS)
 
 
-def read_cells(path: Path) -> DataFrame:
-    """The exported cells of `path`, none if it does not exist. A damaged row is left out, and a line says so, once.
+def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:
+    """The exported cells of `path`, none if it does not exist; a damaged row as a damaged cell of `finished_cells`.
 
     Raises:
         ValueError: if the file is no table of cells.
     """
-    cells, damaged = examined_cells(path)
-    for problem in damaged:
-        warn_once(problem)
-    return cells
-
-
-def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
-    """The sound rows of an exported file of cells, and of each other one what is wrong; see `read_cells`."""
     if not path.exists():
-        return DataFrame(columns=COLUMNS), []
+        return DataFrame(columns=COLUMNS)
     rows, damaged = [], []
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -69,32 +62,33 @@ def examined_cells(path: Path) -> tuple[DataFrame, list[str]]:
                     damaged.append(f"{path}: {error}; the row is left out: restore it from version control")
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
-    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int}), damaged
+    for problem in damaged:
+        tell(problem)
+    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
 
 
-def everything(finished: DataFrame | None = None) -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS; those of the latter may be given as `finished`."""
-    return merged(exported(), finished_cells(Store()) if finished is None else finished)
+def everything() -> DataFrame:
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS."""
+    return merged(exported(), finished_cells(Store()))
 
 
-def exported() -> DataFrame:
-    """The cells of figures/cells.csv, see `exported_files`."""
-    return functools.reduce(merged, map(read_cells, exported_files()))
-
-
-def exported_files() -> list[Path]:
-    """The files figures/cells.csv: the checkout's or, where this package is installed, its own and the folder's."""
-    own = [] if manifest.checkout() else [manifest.shipped("figures") / "cells.csv"]
-    return [*own, manifest.project_root() / "figures" / "cells.csv"]
+def exported(tell: Tell = warn_once) -> DataFrame:
+    """The cells of figures/cells.csv: of the checkout or, where this package is installed, its own and the folder's."""
+    paths = [] if manifest.checkout() else [manifest.shipped("figures") / "cells.csv"]
+    paths.append(manifest.project_root() / "figures" / "cells.csv")
+    return functools.reduce(merged, [read_cells(path, tell) for path in paths])
 
 
 @functools.cache
-def committed_fields() -> dict[str, set[tuple[int, frozenset[str]]]]:
-    """By study, the versions of the training with committed cells, and the fields that their recipes have."""
-    found: dict[str, set[tuple[int, frozenset[str]]]] = {}
+def committed_fields() -> dict[str, dict[int, set[str]]]:
+    """By study and version of the training, the fields that recipes of committed cells have.
+
+    A field that one of them has was there: a row without it is of an earlier day or damaged.
+    """
+    found: dict[str, dict[int, set[str]]] = {}
     cells = read_cells(manifest.shipped("figures") / "cells.csv")
     for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
-        found.setdefault(study, set()).add((version, frozenset(json.loads(recipe))))
+        found.setdefault(study, {}).setdefault(version, set()).update(json.loads(recipe))
     return found
 
 
@@ -115,7 +109,8 @@ def export(finished: DataFrame, path: Path) -> DataFrame:
 
     ValueError if rows of it are damaged: they would be lost.
     """
-    before, damaged = examined_cells(path)
+    damaged: list[str] = []
+    before = read_cells(path, damaged.append)
     if damaged:
         raise ValueError(damaged[0])
     cells = merged(before, finished[finished["preset"] != "smoke"])

@@ -10,6 +10,7 @@ loss and dictionary, is that of the whole batch in every process.
 
 import functools
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
@@ -57,7 +58,7 @@ def shared(learner: Shared) -> Shared:
     _, processes = process()
     if processes == 1 or not learner.total_steps:
         return learner
-    rows = _Rows()
+    rows = SimpleNamespace(count=0)  # samples of the batch at hand, all processes together
     encoders = [learner.model]
     if "keys" in learner.parts:
         encoders.append(learner.keys.twin)
@@ -82,20 +83,10 @@ def shared(learner: Shared) -> Shared:
     return learner
 
 
-class _Rows:
-    """The batch at hand.
-
-    Attributes:
-        count: of its samples, all processes together.
-    """
-
-    count = 0
-
-
 class _Source:
     """A source of pictures that gives those of this process alone; arguments are those of the whole batch."""
 
-    def __init__(self, source: Any, rows: _Rows, *, whole_keys: bool = False) -> None:
+    def __init__(self, source: Any, rows: SimpleNamespace, *, whole_keys: bool = False) -> None:
         self.source, self.rows = source, rows
         self.views = [_View(view, rows, whole_keys and number > 0) for number, view in enumerate(source.views)]
 
@@ -112,7 +103,7 @@ class _Source:
 class _View:
     """A view of this process's pictures, its parameters drawn for the whole batch; or, if `whole`, of everyone's."""
 
-    def __init__(self, view: Any, rows: _Rows, whole: bool) -> None:
+    def __init__(self, view: Any, rows: SimpleNamespace, whole: bool) -> None:
         self.view, self.rows, self.whole = view, rows, whole
 
     def __call__(self, pictures: Tensor, *generator: torch.Generator) -> Tensor:
@@ -123,7 +114,7 @@ class _View:
         return gather(images) if self.whole else images
 
 
-def _features(encoder: nn.Module, features: Any, rows: _Rows, whole: bool, images: Tensor) -> Tensor:
+def _features(encoder: nn.Module, features: Any, rows: SimpleNamespace, whole: bool, images: Tensor) -> Tensor:
     """Features of the whole batch, from the images of this process or, where they are `whole`, from its rows of them.
 
     While the encoder evaluates, what was padded is cut off.
@@ -146,10 +137,9 @@ def _padded(rows: Tensor) -> Tensor:
 def gather(rows: Tensor) -> Tensor:
     """The rows (n, ...) of all processes in the order of the whole batch, (n processes, ...), with gradient.
 
-    Every process passes the same n. In one process these are the rows themselves.
+    Every process passes the same n.
     """
-    _, processes = process()
-    return dealt(_Gather.apply(rows), len(rows)) if processes > 1 else rows
+    return dealt(_Gather.apply(rows), len(rows))
 
 
 class _Gather(torch.autograd.Function):
@@ -174,7 +164,7 @@ class _Gather(torch.autograd.Function):
 def average(tensors: list[Tensor]) -> None:
     """Set every tensor to its mean over the processes, in place, with one message for all."""
     _, processes = process()
-    if processes == 1 or not tensors:
+    if not tensors:
         return
     total = torch.cat([tensor.flatten() for tensor in tensors])
     distributed.all_reduce(total)

@@ -5,18 +5,16 @@ shapes depend on no batch, and what differs from step to step lies in `Buffers` 
 """
 
 import contextlib
-import functools
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from repro.run.device import first
+from repro.run.store import warn_once
 
 WARM_UP = 3  # steps as they are, in which libraries and optimiser prepare themselves
 
@@ -177,10 +175,4 @@ class Recorded:
     def _give_up(self, reason: str) -> None:
         self.records = False
         if first():
-            _say(f"steps are taken as they are and not recorded: {reason}")
-
-
-@functools.cache
-def _say(message: str) -> None:
-    """Print a message, the first time."""
-    tqdm.write(message, file=sys.stderr)
+            warn_once(f"steps are taken as they are and not recorded: {reason}")

@@ -26,7 +26,7 @@ import filelock
 
 from repro.data import manifest
 from repro.data.archives import read_file
-from repro.data.disk import acquire, alone, naming, remove_half_written, share, write_atomically
+from repro.data.disk import acquire, alone, remove_half_written, share, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -172,8 +172,6 @@ class Run:
         with contextlib.ExitStack() as locks:
             for folder in self._folders():
                 try:
-                    with naming(folder):
-                        folder.mkdir(parents=True, exist_ok=True)
                     locks.enter_context(acquire(folder / "lock"))
                 except filelock.Timeout:
                     yield False
@@ -196,6 +194,14 @@ class Run:
         if training != self.folder and not (training / "result.json").exists():
             folders.append(training)
         return folders
+
+
+@functools.cache
+def warn_once(problem: str) -> None:
+    """Print a line on standard error, the first time that it is to be printed."""
+    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+
+    tqdm.write(problem, file=sys.stderr)
 
 
 class Store:
@@ -228,27 +234,16 @@ class Store:
         """Where a cell is."""
         return self.root / "cells" / key
 
-    def finished(self) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key.
-
-        One that is damaged is left out, and a line says so, once.
-        """
+    def finished(self, tell: Callable[[str], object] = warn_once) -> list[dict[str, Any]]:
+        """Description and result of every complete cell, ordered by key; what is wrong with others is told."""
         cells = []
         for folder in sorted(path.parent for path in self.root.glob("cells/*/result.json")):
             try:
                 described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
                 cells.append(described | {"result": result})
             except ValueError as error:
-                warn_once(f"{folder} is left out: {error}")
+                tell(f"{folder} is left out: {error}")
         return cells
-
-
-@functools.cache
-def warn_once(problem: str) -> None:
-    """Print a line on standard error, the first time that it is to be printed."""
-    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
-
-    tqdm.write(problem, file=sys.stderr)
 
 
 def evaluation_of(result: dict[str, Any]) -> int:

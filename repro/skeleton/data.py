@@ -12,7 +12,7 @@ from torch import Tensor
 
 from repro.data import archives, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
-from repro.data.prepared import made_once
+from repro.data.prepared import made_once, place_of
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
 from repro.skeleton.pipelines import FRAMES, KINECT, transform
@@ -283,5 +283,4 @@ def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.nda
     if not members:
         return readers.read(members, declared)
     made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
-    path = manifest.prepared_root() / f"{declared.name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
-    return made_once(path, lambda: readers.read(members, declared))
+    return made_once(place_of(declared.name, made_of), lambda: readers.read(members, declared))

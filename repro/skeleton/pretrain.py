@@ -88,14 +88,21 @@ class Pretrainer(Learner):
     def compute(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         clean, lengths = self.sequences.padded(self.given.tensor("index"), self.bucket)
-        inputs = {"augmented": self._view(clean, lengths)} if "augmented" in self.inputs else {}
-        inputs |= {"clean": clean} if "clean" in self.inputs else {}
-        view = {"key": self._view(clean, lengths)} if "key" in self.inputs else {}
-        dictionaries = self.dictionary.entries, self.sequence_dictionary.entries
+        inputs, of_keys = {}, {}
+        if "augmented" in self.inputs:
+            inputs["augmented"] = self._view(clean, lengths)
+        if "clean" in self.inputs:
+            inputs["clean"] = clean
+        if "key" in self.inputs:
+            of_keys["key"] = self._view(clean, lengths)
+        dictionaries = [
+            dictionary.entries if "key" in self.needs[kind] else dictionary.entries[:0]  # which no key would ever enter
+            for kind, dictionary in (("embedded", self.dictionary), ("decoded", self.sequence_dictionary))
+        ]
         read = self.cpu_lengths if self.recipe.bidirectional else lengths
         with self.autocast():
             with torch.no_grad():
-                keys = self._represented(self.keys.twin, view, read, dictionaries[1].shape[1])
+                keys = self._represented(self.keys.twin, of_keys, read, dictionaries[1].shape[1])
             represented = self._represented(self.model, inputs, read)
             both = {kind: represented[kind] | keys[kind] for kind in KINDS}
             both["decoded"] = {name: sequence[:, : clean.shape[1]] for name, sequence in both["decoded"].items()}
@@ -167,14 +174,14 @@ class Pretrainer(Learner):
         self.keys.update(self.model)
 
     @torch.no_grad()
-    def features(self, data: SkeletonSet, frames: int = CHUNK) -> tuple[Tensor, Tensor]:
+    def features(self, data: SkeletonSet) -> tuple[Tensor, Tensor]:
         """Readouts (n, H) of untransformed sequences, in float32, and their embeddings (n, projection).
 
-        Sequences of similar length are encoded together, so that there is little padding: `frames` at a time with it.
+        Sequences of similar length are encoded together, `CHUNK` frames at a time, so that there is little padding.
         """
         sequences = self.sequences if data is self.data else Sequences(data.frames, data.lengths, self.device)
         readouts = []
-        parts = list(sequences.of_similar_length(torch.arange(len(sequences)), frames))
+        parts = list(sequences.of_similar_length(torch.arange(len(sequences)), CHUNK))
         for part in parts:
             batch, _, cpu_lengths = sequences.batch(part)
             readouts.append(self.model.encoder(batch, cpu_lengths))
@@ -182,14 +189,14 @@ class Pretrainer(Learner):
         return readouts, self.model.embed(readouts)
 
     @torch.no_grad()
-    def decoded_scale(self, readouts: Tensor, frames: int = CHUNK) -> float:
+    def decoded_scale(self, readouts: Tensor) -> float:
         """Root mean square of what the decoder makes of the test split, over that of the test split itself.
 
         Over all coordinates of all valid frames. 1: decoded sequences are as large as the data. `readouts` (n, H) are
         those of the learner's own data.
         """
         squares = torch.zeros(2, dtype=torch.float64, device=self.device)
-        for part in self.sequences.of_similar_length(self.data.test.nonzero().flatten(), frames):
+        for part in self.sequences.of_similar_length(self.data.test.nonzero().flatten(), CHUNK):
             batch, lengths, _ = self.sequences.batch(part)
             decoded = self.model.decode(readouts[part.to(self.device)], batch.shape[1])
             padding = torch.arange(batch.shape[1], device=self.device) >= lengths[:, None]
@@ -209,7 +216,7 @@ class Pretrainer(Learner):
 
 
 def split(data: SkeletonSet, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features and labels of the training split, then of the test split, on the device of the features."""
+    """Features (n, H) and labels (n,) of the training split, then of the test split, on the device of the features."""
     labels, train, test = (column.to(features.device) for column in (data.labels, data.train, data.test))
     return features[train], labels[train], features[test], labels[test]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from repro.data import manifest
 from repro.recipe import Recipe, Values, choose, distinct, setting
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES
-from repro.skeleton.terms import KINDS, PRINTED, TERMS
+from repro.skeleton.terms import INPUTS, KINDS, PRINTED, TERMS
 from repro.table import Lazy, Study
 
 VERSION = 3  # of the training; raise when a change alters the numbers of an unchanged recipe
@@ -198,9 +198,17 @@ class SkeletonRecipe(Recipe):
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
-        """The inputs that the objective looks at, by kind, those of its terms after each other."""
-        terms = [term.needs(self) for name, term in TERMS.items() if self.has(name)]
-        return {kind: tuple(dict.fromkeys(name for needs in terms for name in needs.get(kind, ()))) for kind in KINDS}
+        """The inputs that the objective looks at, by kind, those of its terms after each other.
+
+        ValueError if a term needs a kind or an input that there is not.
+        """
+        inputs: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}  # in order, and each once
+        for term in (term for name, term in TERMS.items() if self.has(name)):
+            for kind, names in term.needs(self).items():
+                for name in names:
+                    needed = choose(f"input that {term.name} needs", name, INPUTS)
+                    inputs[choose(f"kind that {term.name} needs", kind, KINDS)][needed] = None
+        return {kind: tuple(names) for kind, names in inputs.items()}
 
     @property
     def trains_decoder(self) -> bool:

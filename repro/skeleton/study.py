@@ -18,7 +18,7 @@ from repro.skeleton.recipe import VERSION, SkeletonRecipe
 from repro.table import optimiser
 
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
-load_once = manifest.read_once(maxsize=2)(load)
+load_once = manifest.read_once(load, maxsize=2)
 
 
 def data_of(recipe: SkeletonRecipe) -> SkeletonSet:

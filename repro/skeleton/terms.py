@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PRINTED = ("AE", "CE", "AD", "CD")  # attractive or contrastive, encoder or decoder: the paper prints their subsets
 KINDS = ("readout", "projected", "embedded", "decoded")
+INPUTS = ("augmented", "clean", "key")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Batch:
     projected: Mapping[str, "Tensor"]  # (N, projection), likewise: behind the head
     embedded: Mapping[str, "Tensor"]  # (N, projection), likewise: behind the head, of unit length
     decoded: Mapping[str, "Tensor"]   # (N, T, D), likewise
-    dictionary: "Tensor"              # (K, projection) earlier embedded keys
-    sequence_dictionary: "Tensor"     # (K', T', D) earlier decoded keys
+    dictionary: "Tensor"              # (K, projection) earlier embedded keys; none where no term needs such a key
+    sequence_dictionary: "Tensor"     # (K', T', D) earlier decoded keys, likewise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ from made_up_pairs import TRAINED, data_of, learner, made_up, trace
 from slow_pairs import Slow, aged, assert_same_training
 from states import assert_equal_states
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm import tqdm
+from watched import Watch
 
 from repro.audiovisual import MODALITIES, VIEWS, pretrain, study
 from repro.audiovisual.pretrain import OTHER, Pretrainer
@@ -241,23 +241,11 @@ def test_a_streamed_set_is_gathered_by_a_thread_and_changes_no_bit_wherever_it_i
 # ---------------------------------------------------------------------------------------------- what a step costs
 
 
-class Counted(TorchDispatchMode):
-    """How many operations torch is asked for."""
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, function, kinds, arguments=(), named=None):
-        self.count += 1
-        return function(*arguments, **(named or {}))
-
-
 def counted(method, batch, dictionary, pool, **changes):
     """Of a step within an epoch."""
     fast = learner(method, data=made_up(pretrain=140), batch=batch, dictionary=dictionary, pool=pool, **changes)
     trace(fast, 2)
-    with Counted() as counts:
+    with Watch() as counts:
         fast.step()
     return counts
 

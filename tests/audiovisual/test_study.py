@@ -154,8 +154,8 @@ def test_targets_and_their_splits(changes, expected):
 
 def test_data_are_read_once_and_as_the_recipe_says(monkeypatch):
     read = []
-    monkeypatch.setattr(study, "_load", manifest.read_once(maxsize=16)(
-        lambda name, root, **named: read.append((name, named)) or object()))
+    monkeypatch.setattr(study, "_load", manifest.read_once(
+        lambda name, root, **named: read.append((name, named)) or object(), maxsize=16))
     recipe = tiny("cmacc", "ucf101", window=7, finetune_window=9, split=2, size=96, subset=True, targets="hmdb51")
     assert study.data_of(recipe) is study.data_of(recipe.replace(method="smoco"))
     study.target_of(recipe, "hmdb51", 2)

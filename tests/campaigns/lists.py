@@ -155,7 +155,8 @@ def cells() -> list[bytes]:
 def read_cells(contents: bytes, folder: Path) -> None:
     """Read exported results and gather those of each table."""
     path = write(folder / "cells.csv", contents)
-    found, damaged = export.examined_cells(path)
+    damaged: list[str] = []
+    found = export.read_cells(path, damaged.append)
     if damaged:
         raise Refused(damaged[0])
     stated = list(csv.DictReader(io.StringIO(contents.decode())))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from nursery import until
 
+from repro.data import manifest, parallel
 from repro.data.parallel import Workers
 
 SLEEPERS = """
@@ -70,3 +71,13 @@ def test_a_process_that_could_not_be_started_is_started_for_the_next_job(monkeyp
 
 def _raise(error):
     raise error
+
+
+def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_line(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("from repro.data.parallel import Workers\n"
+                    "with Workers(1) as workers:\n    print(workers.submit(int).exception())\n")
+    environment = os.environ | {"PYTHONPATH": str(manifest.project_root())}
+    ended = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
+    line, = ended.stderr.splitlines()
+    assert line == parallel.UNGUARDED and ended.stdout.startswith("its process was lost")

@@ -1,8 +1,6 @@
 """Arrays made of files: what they hold, and that a preparation that was disturbed goes on where it was."""
 
-import errno
 import functools
-import os
 import signal
 
 import numpy as np
@@ -223,29 +221,6 @@ def test_several_at_once_read_once(items, tmp_path):
     assert all(process.returncode == 0 for process in processes), outputs
     assert len({said for said, _ in outputs}) == 1
     assert (tmp_path / "read.txt").read_text().split() == list(FILES)
-
-
-def test_a_full_disk_is_an_error_that_names_the_file(items, runs, monkeypatch):
-    things, log = items(), []
-
-    def full(file, header):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(np.lib.format, "write_array_header_1_0", full)
-        with pytest.raises(OSError, match=r"No space left.*form\.rows\.npy'") as raised:
-            built(things)
-    assert raised.value.errno == errno.ENOSPC
-    assert_whole(built(things, log), runs)
-    assert log == []
-
-
-def test_where_nothing_can_be_written_the_folder_is_named(items, tmp_path, monkeypatch):
-    things = items()
-    (tmp_path / "file").write_bytes(b"")
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "file"))
-    with pytest.raises(OSError, match=r"file/prepared"):
-        built(things)
 
 
 # ------------------------------------------------------------------------------------------------ made once

@@ -81,11 +81,12 @@ def test_reading_shows_what_names_and_sizes_do_not(state, tmp_path):
     digest = archives.content_digest(sorted(FILES.items()))
     path = write_zip(tmp_path / "data" / "box" / "things.zip")
     assert state(**COUNTS, digest=digest)[0] == "present"
-    assert present.verdict(manifest.load_manifest("things"), tmp_path / "data").startswith("verified")
+    things = manifest.load_manifest("things")
+    assert manifest.verified_members(things, tmp_path / "data") == sorted(FILES.items())
     write_zip(path, FILES | {"a.txt": b"eno"})
     assert state(**COUNTS, digest=digest)[0] == "present"
     with pytest.raises(ValueError, match="digest"):
-        present.verdict(manifest.load_manifest("things"), tmp_path / "data")
+        manifest.verified_members(things, tmp_path / "data")
 
 
 # ---------------------------------------------------------------------------------------------- downloads

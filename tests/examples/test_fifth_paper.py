@@ -1,22 +1,14 @@
-"""A fifth paper is one folder: the page's example, made in a copy, is in a notebook, and every command."""
+"""A fifth paper is one folder and a notebook: the page's example, made in a copy, is in every command."""
 
 import json
 
-import nbformat
 import pytest
 import torch
-from executed_notebooks import execute, outputs, printed
-from nbformat.v4 import new_code_cell, new_notebook
+from executed_notebooks import execute, outputs, printed, tables
 from project_copy import copied, run, walk
 
 import repro
 
-NOTEBOOK = [
-    'dataset = "digits"\npreset = "auto"\nseeds = "0"\ndevice = "auto"',
-    '%matplotlib inline\nimport repro\nfrom repro import notebook\n\nsettings = notebook.begin(globals(), "predictor")',
-    'rows = repro.run_table("predictor", **settings)\nprint(rows["method"].tolist(), rows["departures"].tolist())\n'
-    'repro.draw("predictor", rows)',
-]
 COMMANDS = """
 import json, os
 from repro.data import manifest
@@ -38,7 +30,8 @@ run("results", "list")
 def copy(tmp_path_factory):
     """A copy of the project with the example among its papers."""
     folder = copied(tmp_path_factory.mktemp("copy"))
-    assert [path.rpartition("/")[0] for path in walk("A paper", folder)] == 4 * ["repro/papers/byol"]
+    touched = walk("A paper", folder)
+    assert [path.rpartition("/")[0] for path in touched] == [*6 * ["repro/papers/byol"], "notebooks"]
     saved = folder / "repro" / "papers" / "byol" / "experiments.yaml"
     saved.write_text(saved.read_text().replace("preset: quick", "preset: smoke"))
     return folder
@@ -46,12 +39,7 @@ def copy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def executed(copy):
-    """A notebook of three cells as papermill leaves it."""
-    cells = [new_code_cell(source) for source in NOTEBOOK]
-    cells[0].metadata["tags"] = ["parameters"]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    (copy / "notebooks").mkdir()
-    nbformat.write(new_notebook(cells=cells, metadata=metadata), copy / "notebooks" / "predictor.ipynb")
+    """Its notebook as papermill leaves it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(copy))
         parameters = {"preset": "smoke", "device": "cpu", "predictor": 64}
@@ -68,12 +56,12 @@ def told(copy, executed):
 
 def test_it_is_small(copy):
     files = [*(copy / "repro" / "papers" / "byol").rglob("*.py"), copy / "repro" / "papers" / "byol" / "claims.csv"]
-    assert len(files) == 3 and sum(len(path.read_text().splitlines()) for path in files) <= 120
+    assert len(files) == 5 and sum(len(path.read_text().splitlines()) for path in files) <= 120
 
 
 def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):
     assert "2 cells of preset smoke on digits, 0 finished" in printed(executed)
-    assert "['without', 'byol'] [{}, {'predictor': 64}]" in printed(executed)
+    assert "{'predictor': 64}" in tables(executed)[0]
     assert len(outputs(executed, "image/png")) == 1
 
 

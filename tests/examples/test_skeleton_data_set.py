@@ -82,4 +82,4 @@ def test_an_exported_encoder_takes_its_recordings_at_its_own_axes(walked):
 
 
 def test_another_distribution_is_refused(walked):
-    assert "is not the distribution" in line_of(walked, "refused") and "expected 432" in line_of(walked, "refused")
+    assert "is not the distribution" in line_of(walked, "refused") and "of 432 files" in line_of(walked, "refused")

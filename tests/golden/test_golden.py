@@ -74,7 +74,7 @@ def test_results_of_small_trainings(study):
     for training in recorded.read("results.json"):
         if training["study"] == study:
             measured, weights = recorded.trained(training)
-            assert weights and measured.keys() == training["measured"].keys(), training
+            assert weights and training["measured"].keys() <= measured.keys(), training  # a new probe adds its own
             for name, value in training["measured"].items():
                 assert abs(measured[name] - value) <= tolerance(name, value), (training, name, measured[name], value)
 

@@ -1,21 +1,17 @@
 """A small cell killed at a drawn moment, run again to its end, and compared with an undisturbed one."""
 
-import json
 import os
 import random
 import shutil
 import signal
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nursery import Nursery, until
 from small_cells import PHASES
-from states import assert_equal_states
-
-from repro.run.fit import load_checkpoint
+from states import differences, outcome
 
 TWICE = 3  # every third run that is killed is killed once more
 
@@ -82,41 +78,8 @@ def finished(nursery: Nursery, root: Path, modality: str, *options: str) -> dict
     pid = nursery.start(root, modality, *options)
     status = nursery.status(pid)
     assert status == 0, (root / f"{pid}.err").read_text()
-    return outcome(root / "runs", (root / f"{pid}.out").read_text())
-
-
-def outcome(runs: Path, printed: str) -> dict[str, Any]:
-    """All that is in a folder of runs and must not depend on what happened on the way, and what was printed."""
-    return {"printed": printed.replace(str(runs), "")} | {
-        str(path.relative_to(runs)): _timeless(path) for path in runs.rglob("*")
-        if path.is_file() and path.name not in ("lock", "owner.json", "finished.log") and path.suffix != ".lock"
-    }
-
-
-def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Names of what is otherwise, missing, or too much."""
-    return sorted(name for name in found.keys() | expected.keys()
-                  if name not in found or name not in expected or not _equal(found[name], expected[name]))
-
-
-def _timeless(path: Path) -> Any:
-    """The contents of a file without times and costs."""
-    if path.name == "checkpoint.pt":
-        return load_checkpoint(path.parent) | {"seconds": None, "cost": None}
-    if path.name == "result.json":
-        result = json.loads(path.read_text())
-        return result | {"cost": result["cost"]["steps"]}
-    if path.name == "progress.jsonl":
-        return [json.loads(line) | {"seconds": None} for line in path.read_text().splitlines()]
-    return path.read_bytes()
-
-
-def _equal(first: Any, second: Any) -> bool:
-    try:
-        assert_equal_states(first, second)
-    except AssertionError:
-        return False
-    return True
+    printed = (root / f"{pid}.out").read_text().replace(str(root / "runs"), "")
+    return {"printed": printed} | outcome(root / "runs")
 
 
 def phases(root: Path) -> list[tuple[float, str]]:

@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from torch import nn
 
-from repro.contrast.momentum import GhostBatchNorm2d
+from repro.contrast.momentum import GhostBatchNorm
 from repro.image import model, study
 from repro.image.data import ImageSet
 
@@ -40,7 +40,7 @@ def tiny_trunk(normalisation):
 def use_tiny_trunk(patch):
     """Let "resnet18" stand for the tiny trunk until `patch`, a `pytest.MonkeyPatch`, is undone."""
     patch.setitem(model.TRUNKS, "resnet18", FEATURES)
-    patch.setattr(model, "trunk", lambda name, small, groups=1: tiny_trunk(lambda n: GhostBatchNorm2d(n, groups)))
+    patch.setattr(model, "trunk", lambda name, small, groups=1: tiny_trunk(lambda n: GhostBatchNorm(n, groups)))
 
 
 def be_every_set(patch):

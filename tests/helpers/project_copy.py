@@ -26,7 +26,11 @@ def change_of(title):
 def walk(title, copy):
     """Make the change of a section of the page in a copy; returns the files that it names."""
     change = change_of(title)
-    subprocess.run(["git", "apply", "--whitespace=error"], cwd=copy, input=change, text=True, check=True)
+    command, options = ["git", "apply", "--whitespace=error"], {"cwd": copy, "input": change, "text": True}
+    counts = subprocess.run([*command, "--numstat"], **options, check=True, capture_output=True).stdout.splitlines()
+    shown = len(re.findall(r"^\+(?!\+\+ )", change, re.MULTILINE))  # beyond a block's own number git reads nothing
+    assert sum(int(line.split()[0]) for line in counts) == shown
+    subprocess.run(command, **options, check=True)
     return re.findall(r"^\+\+\+ b/(.*)", change, re.MULTILINE)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 from xml.etree import ElementTree
 
@@ -12,14 +13,17 @@ from repro import experiments, papers
 from repro.run.export import COLUMNS
 
 
-def redraw(folder, cells=None, *saved):
-    """Write and draw these experiments, of these cells alone, and no picture of several; returns the files."""
+def redraw(folder, cells=None, *saved, pictures=None):
+    """Write and draw these experiments and pictures, of these cells alone, in this process.
+
+    Returns the files, and the errors by name.
+    """
     cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
-    with (patch.object(experiments, "everything", lambda: cells), patch.object(papers, "pictures", dict),
-          patch.object(experiments, "experiments", lambda: {experiment.name: experiment for experiment in saved})):
-        written, failed = experiments.redraw(folder)
-    assert not failed, failed
-    return written
+    with (patch.object(experiments, "everything", lambda: cells),
+          patch.object(papers, "pictures", lambda: pictures or {}),
+          patch.object(experiments, "experiments", lambda: {experiment.name: experiment for experiment in saved}),
+          patch.object(experiments, "Workers", lambda count: ThreadPoolExecutor(1))):
+        return experiments.redraw(folder)
 
 
 def hashes(folder):

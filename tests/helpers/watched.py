@@ -6,14 +6,15 @@ from torch.utils._pytree import tree_leaves
 
 
 class Watch(TorchDispatchMode):
-    """Records the largest number of elements that an operation returns, and the operations that read a value."""
+    """Counts operations, and records the largest number of elements that one returns and those that read a value."""
 
     def __init__(self):
         super().__init__()
-        self.elements, self.reads = 0, []
+        self.count, self.elements, self.reads = 0, 0, []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
+        self.count += 1
         sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         self.elements = max([self.elements, *sizes])
         self.reads += [str(function)] * any(name in str(function) for name in ("_local_scalar_dense", "nonzero"))

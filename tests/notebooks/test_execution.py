@@ -55,6 +55,12 @@ def test_taxonomy_with_two_objectives_and_again(tmp_path):
     assert rows(again) == rows(notebook)
 
 
+def test_taxonomy_of_cells_without_curves_has_no_section_of_them(tmp_path):
+    notebook = executed("taxonomy", tmp_path, train="never", seeds="0-2", device="cpu")
+    assert len(rows(notebook)) == 16 and len(pictures(notebook)) == 2  # poses and table
+    assert not outputs(notebook, "text/markdown")
+
+
 @pytest.mark.parametrize(("name", "parameters", "trained", "beginnings", "images"), [
     ("encoder_collapse", {"layers": "1,2"}, 4, [["1", "random"], ["1", "AE"], ["2", "random"], ["2", "AE"]], 1),
     ("temperature_grid", {"method": "sce", "temperature": "0.1", "key_temperature": "0.05,0.1"}, 2,

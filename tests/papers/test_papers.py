@@ -8,6 +8,7 @@ import pytest
 
 from repro import papers
 from repro.data import manifest
+from repro.papers import sources
 from repro.report import printed
 
 INIT = 'TITLE = "{name}"\nTABLES = {{"{table}": "a line"}}\n'
@@ -68,6 +69,12 @@ def test_a_picture_of_another_papers_name_is_refused(later):
           zz_two={"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"})
     with pytest.raises(ValueError, match="the papers zz_one and zz_two have both a picture 'curve'; rename one"):
         papers.pictures()
+
+
+def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refused(monkeypatch):
+    monkeypatch.setattr(sources, "joined", lambda *_: {"taxonomy_ucla": None, "novel": None})
+    with pytest.raises(ValueError, match="'taxonomy_ucla' is a derived table and an experiment, or a table; rename"):
+        sources.reader()
 
 
 def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatch):

@@ -3,19 +3,21 @@
 import dataclasses
 import json
 import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_up_cells import frame
 from redrawn import hashes, redraw, told
 
-from repro import experiments, papers
+from repro import experiments
 from repro.experiments import find
 from repro.papers.taxonomy import figures
 from repro.report import plots
 from repro.report.plots import Picture
 
 COLUMN = find("taxonomy_ucla")
+FIGURES = Path(__file__).parents[2] / "figures"
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +45,8 @@ def saved(name="short", seeds="0,2", **fields):
 def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_bytes(tmp_path):
     short = saved(objectives=["random", "CE", "CE+AD"])
     cells = frame(*finished(short), *finished(saved(objectives="AD")))  # which nobody asks for
-    written = redraw(tmp_path / "one", cells, short, saved("unfinished", objectives="CD"))
+    written, failed = redraw(tmp_path / "one", cells, short, saved("unfinished", objectives="CD"))
+    assert not failed
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
     assert {path.name for path in (tmp_path / "one").iterdir()} == {".figures.lock", *(path.name for path in written)}
     table = pd.read_csv(tmp_path / "one" / "short.csv")
@@ -65,7 +68,7 @@ def test_a_figure_says_what_it_shows_and_names_its_cells(tmp_path):
 
 def test_one_row_is_no_figure_and_of_several_settings_the_first_is_drawn(tmp_path):
     single, rates = saved("single", objectives="CE"), saved("rates", objectives=["CE", "AD"], learning_rate=[0.1, 0.2])
-    written = redraw(tmp_path, frame(*finished(single), *finished(rates)), single, rates)
+    written, _ = redraw(tmp_path, frame(*finished(single), *finished(rates)), single, rates)
     assert [path.name for path in written] == ["single.csv", "rates.csv", "rates.svg", "rates.png"]
     table = pd.read_csv(tmp_path / "rates.csv")
     assert table["departures"].tolist() == [f"learning_rate={rate}" for _ in range(2) for rate in (0.1, 0.2)]
@@ -73,7 +76,26 @@ def test_one_row_is_no_figure_and_of_several_settings_the_first_is_drawn(tmp_pat
     assert "learning rate 0.1" in drawn and "learning rate 0.2" not in drawn
 
 
-def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path, monkeypatch):
+def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_own():
+    def titles(figure):
+        return [axes.get_title("left") for axes in figure.axes]
+
+    def names(figure):
+        return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+    one_number = experiments.results("samplers_with_headroom")
+    figure = experiments.draw("samplers_with_headroom", one_number)
+    assert titles(figure) == 2 * [f"characters, new {of}\nnegatives selected, M 128" for of in ("pairs", "drawings")]
+    assert names(figure) == ["dictionary 1,024", "dictionary 256"]
+    assert not any("dictionary" in text.get_text() for text in figure.texts)
+    two_numbers = pd.concat([one_number.assign(batch=batch) for batch in (64, 128)], ignore_index=True)
+    assert titles(experiments.draw("ohem_vs_active", two_numbers)) == 2 * [
+        f"characters, new {of}\ndictionary {size}" for size in ("1,024", "256") for of in ("pairs", "drawings")]
+    pooled = experiments.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
+    assert names(pooled) == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
+
+
+def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
     (tmp_path / "broken.csv").write_text("old")
 
     def fails(frame):
@@ -82,17 +104,21 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path, mon
 
     pictures = {"broken": Picture(experiments=(), plot=None, rows=fails)}
     short = saved(objectives=["CE", "AD"])
-    cells = frame(*finished(short))
-    monkeypatch.setattr(experiments, "everything", lambda: cells)
-    monkeypatch.setattr(experiments, "experiments", lambda: {"short": short})
-    monkeypatch.setattr(papers, "pictures", lambda: pictures)
-    written, failed = experiments.redraw(tmp_path)
+    written, failed = redraw(tmp_path, frame(*finished(short)), short, pictures=pictures)
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
     assert {name: str(error) for name, error in failed.items()} == {"broken": "text beside numbers"}
     assert (tmp_path / "broken.csv").read_text() == "old"
     there = {path.name for path in tmp_path.iterdir()}
     assert there == {".figures.lock", "broken.csv", "short.csv", "short.svg", "short.png"}
-    with pytest.raises(ValueError, match=r"name='none'.*short, broken"):
+
+
+def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
+    written, failed = experiments.redraw(tmp_path, ["transfer_ucf101", "floor_and_ceiling"])
+    assert not failed and [path.name for path in written] == [
+        "transfer_ucf101.csv", *(f"floor_and_ceiling.{ending}" for ending in ("csv", "svg", "png"))]
+    for path in tmp_path.glob("*.csv"):
+        assert path.read_bytes() == (FIGURES / path.name).read_bytes()
+    with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*printed_column_ucla"):
         experiments.redraw(tmp_path, ["none"])
 
 

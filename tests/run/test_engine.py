@@ -277,16 +277,12 @@ def test_what_is_no_engine_or_number_of_workers_is_refused(name, workers, messag
         pool_of(name, workers, asking(), CPU)
 
 
-def test_dask_takes_an_address_or_its_own_configuration_and_is_else_workers_of_this_machine(monkeypatch):
-    dask = pytest.importorskip("dask", reason="the extra `cluster` is not installed")
+def test_dask_takes_an_address_and_is_else_workers_of_this_machine(monkeypatch):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     monkeypatch.setattr(engine, "cores", lambda: 6)
     assert pool_of("dask", "tcp://host:8786", asking(), CPU) == Cluster("tcp://host:8786", "cpu")
     assert pool_of("dask", "2", asking(), CPU) == Local(2, "cpu")
     assert pool_of("dask", "auto", asking(), CPU) == Local(6, "cpu")
-    with dask.config.set({"scheduler-address": "tcp://other:1"}):
-        assert pool_of("dask", "auto", asking(), CPU) == Cluster("tcp://other:1", "cpu")
-        assert pool_of("dask", 2, asking(), CPU) == Local(2, "cpu")
 
 
 def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):

@@ -9,9 +9,10 @@ import time
 
 import pytest
 from disks import read_only, small_disk
-from kills import differences, finished, outcome, phases, trial, undisturbed
+from kills import finished, phases, trial, undisturbed
 from nursery import Nursery, until
 from small_cells import make_data
+from states import differences, outcome
 
 MOMENTS = {"skeleton": (6, 22), "image": (13, 3), "audiovisual": (24, 14)}  # of tests.campaigns.faults
 
@@ -102,8 +103,9 @@ def test_finished_cells_are_read_where_nothing_can_be_written(tmp_path, nursery,
     with read_only(tmp_path / "runs"):
         pid = nursery.start(tmp_path, modality, "prepared")
         assert nursery.status(pid) == 0
-    assert undisturbed.outcome["printed"].endswith((tmp_path / f"{pid}.out").read_text())
-    assert differences(outcome(tmp_path / "runs", undisturbed.outcome["printed"]), undisturbed.outcome) == []
+    printed = undisturbed.outcome["printed"]
+    assert printed.endswith((tmp_path / f"{pid}.out").read_text())
+    assert differences({"printed": printed} | outcome(tmp_path / "runs"), undisturbed.outcome) == []
 
 
 def test_the_cell_of_another_user_is_named_and_can_be_taken_up_later(tmp_path, nursery, expected):

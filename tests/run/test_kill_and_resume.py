@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from kills import differences, outcome
 from nursery import Nursery, until
+from states import differences, outcome
 
 # Brings cells to their results as a table would, with a checkpoint after every report, on small data. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Each process
@@ -153,7 +153,7 @@ def undisturbed(tmp_path_factory, nursery) -> tuple[dict, dict]:
     root = tmp_path_factory.mktemp("undisturbed")
     said, table = nursery.end(root, nursery.start(root, "01"))
     assert said == [] and table["0"] != table["1"]
-    return outcome(root / "cells", ""), table
+    return outcome(root / "cells"), table
 
 
 def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
@@ -163,7 +163,7 @@ def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
     assert [table for _, table in ended.values()] == [undisturbed[1]] * 4
-    assert differences(outcome(tmp_path / "cells", ""), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
     said = [line for lines, _ in ended.values() for line in lines]
@@ -192,7 +192,7 @@ def test_workers_end_with_the_process_that_started_them_and_a_lost_one_is_made_u
     said, table = nursery.end(tmp_path, second)
     assert said == []
     assert table == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells", ""), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
     assert len(events(tmp_path, "resumes")) == 3 and len(events(tmp_path, "trains")) == 5
 
 
@@ -207,7 +207,7 @@ def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery
     errors = (tmp_path / f"{pid}.err").read_text()
     assert errors.count("Traceback") == 1 and "\nKeyboardInterrupt\n" in errors  # here no command catches it
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells", ""), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
     assert events(tmp_path, "resumes")
 
 
@@ -236,7 +236,7 @@ def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nurse
     nursery.kill(lost)
     said, table = nursery.end(tmp_path, command)
     assert said == [] and table == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells", ""), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
     (resumed,) = events(tmp_path, "resumes")
     assert resumed in set(workers) - {lost} and events(tmp_path, "trains") == [lost, other, resumed]
     for pid in (*(set(workers) - {lost}), scheduler):

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import torch
-from kills import differences, outcome
 from made_up_skeletons import CPU, made_up, tiny
 from made_up_training import CELLS, value
+from states import differences, outcome
 
 from repro.run import fit as fitting
 from repro.run import training
@@ -142,9 +142,9 @@ def train(monkeypatch):
 def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path, train, monkeypatch):
     """To the last bit. The kill comes between two cells' checkpoints, of those in the lanes all are taken up again."""
     run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Here(1))
+    expected = outcome(tmp_path / "one")
     run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Here(3))
-    expected = outcome(tmp_path / "one", "")
-    assert len(expected) > 3 * len(TRAINED) and differences(outcome(tmp_path / "three", ""), expected) == []
+    assert len(expected) > 3 * len(TRAINED) and differences(outcome(tmp_path / "three"), expected) == []
     saves, save = [], fitting.save_checkpoint
 
     def save_or_die(folder, state):
@@ -159,4 +159,4 @@ def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path,
     left = [path.parent.name for path in (tmp_path / "killed").glob("cells/*/checkpoint.pt")]
     assert len(left) >= 3 and len(set(saves[-3:])) == 3
     run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
-    assert differences(outcome(tmp_path / "killed", ""), expected) == []
+    assert differences(outcome(tmp_path / "killed"), expected) == []

@@ -156,7 +156,7 @@ def on_cpu(monkeypatch):
     """A way to make what records on a CPU, where torch's switches do nothing and a graph is what this test says."""
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
-    monkeypatch.setattr("repro.run.recorded._say", lambda message: print(message, file=sys.stderr))
+    monkeypatch.setattr("repro.run.recorded.warn_once", lambda message: print(message, file=sys.stderr))
 
     def make(compute):
         step = Recorded(compute, CPU)

@@ -15,7 +15,9 @@ from states import assert_equal_states
 from torch.nn.functional import cosine_similarity
 from tqdm import tqdm
 
+from repro.contrast.objectives import info_nce
 from repro.run.fit import fit
+from repro.skeleton import pretrain
 from repro.skeleton.pretrain import Pretrainer, augment
 from repro.skeleton.recipe import SUBSETS, VARIANTS, SkeletonRecipe
 from repro.skeleton.terms import PRINTED, TERMS, Term
@@ -217,6 +219,32 @@ def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
     assert batch.embedded == batch.decoded == {} and torch.equal(fast.dictionary.entries, dictionary)
 
 
+def test_a_term_of_projected_keys_alone_gets_no_dictionary_that_would_stay_noise(monkeypatch):
+    def contrast(batch, recipe):
+        query, key = batch.projected["augmented"], batch.projected["key"]
+        return info_nce(query, key, batch.dictionary, recipe.temperature)
+
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: {"projected": ("augmented", "key")}, contrast))
+    with pytest.raises(ValueError, match=r"negatives"):
+        learner("XX").step()
+    both = {"projected": ("augmented", "key"), "embedded": ("key",)}
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: both, contrast))
+    fast = learner("XX")
+    before = fast.dictionary.entries.clone()
+    fast.step()
+    assert not torch.equal(fast.dictionary.entries, before)
+
+
+@pytest.mark.parametrize(("needs", "message"), [
+    ({"embeded": ("augmented",)}, "kind that XX needs='embeded' is not one of: readout, projected, embedded, decoded"),
+    ({"embedded": ("keys",)}, "input that XX needs='keys' is not one of: augmented, clean, key; did you mean 'key'"),
+])
+def test_what_a_term_needs_and_there_is_not_is_named(monkeypatch, needs, message):
+    monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: needs, None))
+    with pytest.raises(ValueError, match=message):
+        learner("XX")
+
+
 # ---------------------------------------------------------------------------------------------- order, seeds, states
 
 
@@ -235,7 +263,7 @@ def test_a_batch_larger_than_the_training_split_is_refused():
 # ---------------------------------------------------------------------------------------------- features
 
 
-def test_readouts_of_any_chunk_are_the_encoders():
+def test_readouts_of_any_chunk_are_the_encoders(monkeypatch):
     fast, data = learner("AE"), made_up()
     readouts, embeddings = fast.features(data)
     assert not readouts.requires_grad
@@ -243,11 +271,13 @@ def test_readouts_of_any_chunk_are_the_encoders():
         expected = slow_readout(fast.model, data.sequences[index, :length])
         torch.testing.assert_close(readouts[index], expected)
         torch.testing.assert_close(embeddings[index], slow_embedding(fast.model, expected))
-    torch.testing.assert_close(fast.features(data, frames=30)[0], readouts)
+    monkeypatch.setattr(pretrain, "CHUNK", 30)
+    torch.testing.assert_close(fast.features(data)[0], readouts)
 
 
 @pytest.mark.parametrize("frames", [1, 30, 12800])
-def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
+def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames, monkeypatch):
+    monkeypatch.setattr(pretrain, "CHUNK", frames)
     fast = learner("AD")
     data = fast.data
     readouts, decoded, clean = fast.features(data)[0], [], []
@@ -256,7 +286,7 @@ def test_the_decoded_scale_is_that_of_each_test_sequence_decoded_alone(frames):
         decoded.append(slow_decoding(fast.model, readouts[index], length).detach().double().flatten())
         clean.append(data.sequences[index, :length].double().flatten())
     expected = (torch.cat(decoded).square().mean() / torch.cat(clean).square().mean()).sqrt().item()
-    assert fast.decoded_scale(readouts, frames) == pytest.approx(expected, rel=1e-5)
+    assert fast.decoded_scale(readouts) == pytest.approx(expected, rel=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------- selection

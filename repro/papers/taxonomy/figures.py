@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.experiments import beside_recipe, find, frames_of
+from repro.experiments import beside_recipe, find
 from repro.papers.taxonomy import glm, rules
 from repro.papers.taxonomy.tables import with_terms
 from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.printed import printed
+from repro.report.statistics import SCATTER
 from repro.report.style import Look
 from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
@@ -50,7 +51,7 @@ def taxonomy(table: DataFrame) -> Figure:
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
     of our accuracy. Where printed values may be compared, they stand beside ours, and the differences have a panel of
     their own: the band is twice the standard error of a difference between our mean and one printed run, by the
-    median of the deviations between seeds, which a few objectives that scatter do not widen.
+    median of the deviations between seeds; where seeds scatter more than `SCATTER` times as far, by the row's own.
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
@@ -70,7 +71,9 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     for axes in middle:
         axes.axhline(0, color=style.GREY, linewidth=0.6)
-        errors = 2 * ordered["std"].median() * (1 + 1 / ordered["n_seeds"]) ** 0.5
+        usual = ordered["std"].median()
+        deviation = ordered["std"].where(ordered["std"] > SCATTER * usual, usual)
+        errors = 2 * deviation * (1 + 1 / ordered["n_seeds"]) ** 0.5
         if errors.notna().any():
             axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
                               label="twice the error")
@@ -311,12 +314,6 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
 
 
-def printed_column(cells: DataFrame) -> DataFrame:
-    """`rules.compared` of our probes along training, which another picture shows."""
-    probes = frames_of(("taxonomy_ucla", *OF_NOVEMBER), "probes", ["objectives"], cells)
-    return rules.compared(probes).round(4)
-
-
 def forest(name: str, cells: DataFrame) -> DataFrame:
     """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
     ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
@@ -337,5 +334,6 @@ PICTURES = {
         experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
     "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=None),
     "printed_column_ucla": Picture(
-        experiments=("taxonomy_ucla", *OF_NOVEMBER), rows=printed_column, plot=None),
+        experiments=("taxonomy_ucla", *OF_NOVEMBER), frame="probes", plot=None,
+        rows=lambda probes: rules.compared(probes).round(4)),
 }

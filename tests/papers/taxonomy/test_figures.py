@@ -53,6 +53,17 @@ def test_differences_from_print_have_a_panel_where_they_may_be_compared():
         assert len(figure.axes) == 2 and "printed" not in lines(figure, 0)
 
 
+def test_the_error_of_a_row_that_scatters_is_its_own():
+    table = taxonomy_table()
+    table.loc[table["objectives"] == "AE+CD", "std"] = 10.0
+    ordered = table[table["objectives"] != "random"].sort_values("ours")["objectives"].tolist()
+    band, = (part for part in figures.taxonomy(table).axes[1].collections if part.get_label() == "twice the error")
+    places, heights = band.get_paths()[0].vertices.T
+    own = np.abs(places - (1 + ordered.index("AE+CD"))) <= 0.5
+    np.testing.assert_allclose(np.abs(heights[own]).max(), 2 * 10 * (4 / 3) ** 0.5)
+    np.testing.assert_allclose(np.abs(heights[~own]).min(), 2 * 1.5 * (4 / 3) ** 0.5)
+
+
 def test_poses_stand_upright_in_time_order_at_one_scale():
     figure = figures.pose_strip({"long": sequence(11), "short": sequence(3).reshape(3, -1)}, BONES, frames=6)
     rows = [[np.array(axes.collections[0].get_segments()) for axes in row if axes.collections]
