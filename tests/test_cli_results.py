@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from made_up_study import SHAPED, shaped
 
 from repro import experiments, papers
-from repro.audiovisual import recipe as audiovisual
 from repro.data import manifest
 from repro.data.disk import acquire
 from repro.run.export import read_cells
@@ -24,30 +23,6 @@ def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons",
     with run.claim():
         run.finish(metrics | COST)
     return run
-
-
-def test_results_list_of_cells_without_a_linear_probe(repro, tmp_path, monkeypatch):
-    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)  # without exported ones
-    measures = {
-        "cross_modal": {"synthetic_video": 51.25, "synthetic_audio": 60.0, "categories_video": 20.0},
-        "mutual_information": {"linear": 99.5, "linear_held_out": 80.0},
-        "category_diversity": {"categories_video": 22.5, "categories_audio": 21.0, "expected": 27.5},
-    }
-    keys = {}
-    for table, metrics in measures.items():
-        changes = {"targets": ""} if table == "category_diversity" else {}
-        recipe = audiovisual.quick("multidigits" if "linear" in metrics else "synthetic", "cmacc", **changes)
-        keys[finish(Store(tmp_path / "runs"), recipe, metrics, study="clips", **changes).cell.key] = table
-    status, out, _ = repro("results", "list")
-    assert status == 0
-    header, *lines = out.splitlines()
-    assert header.split() == ["key", "study", "data", "set", "preset", "version", "whose", "seed", "measure", "value",
-                              "trained"]
-    assert all(line.split()[5:7] == ["yours", "0"] for line in lines)
-    shown = {keys[line.split()[0]]: line.split()[7:] for line in lines}
-    assert shown == {"cross_modal": ["synthetic_video", "51.25", "cmacc"],
-                     "mutual_information": ["linear", "99.50", "cmacc"],
-                     "category_diversity": ["categories_audio", "21.00", "cmacc,", "targets="]}
 
 
 def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from one_cell import CELL
+from made_up_training import CELL
 
 from repro import doctor
 from repro.data import manifest
@@ -175,14 +175,3 @@ def test_checkpoints_are_read(runs, finished):
     path.write_bytes(path.read_bytes()[:-1])
     damaged, _ = sorted(found(runs)[1], key=lambda problem: "is damaged" not in problem)
     assert damaged.startswith(f"{path} is damaged (checksum does not match); an unfinished cell will begin")
-
-
-def test_cells_that_are_left_out_are_listed(monkeypatch):
-    cells = read_cells(manifest.project_root() / "figures" / "cells.csv").iloc[:3]
-    cells.loc[0, "recipe"] = '{"field_of_another_branch": 1}'
-    cells.loc[1, "study"] = "sculptures"
-    monkeypatch.setattr(doctor, "exported", lambda tell: tell("line 9: it is cut") or cells)
-    problems = [*examined_results(print)]
-    assert problems[0] == "line 9: it is cut" and {cells["key"][0], cells["key"][1]} == {
-        key for key in cells["key"] if any(key in problem for problem in problems)}
-    assert any("'field_of_another_branch' is not a field of" in problem for problem in problems)

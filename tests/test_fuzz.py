@@ -61,10 +61,3 @@ def test_whatever_is_wrong_is_a_failure():
                 "leaving": "ends the process, with status 3"}
     assert {kind: broken[kind].error[: len(error)] for kind, error in expected.items()} == expected
     assert len(broken) == len(expected) + 2
-
-
-def test_a_row_per_kind():
-    outcomes = [processes.Outcome("b", 0, "read", "", 0.5, 3.0), processes.Outcome("b", 1, "refused", "x", 0.25, 4.0),
-                processes.Outcome("a", 0, "failed", "y")]
-    assert fuzz.table(outcomes).to_csv(index=False) == (
-        "kind,tried,read,refused,failed,peak_mb,slowest_s\nb,2,1,1,0,4.0,0.5\na,1,0,0,1,0.0,0.0\n")

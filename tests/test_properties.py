@@ -22,8 +22,6 @@ VALUE = st.recursive(  # of JSON, with numbers that we write
     st.one_of(st.none(), st.booleans(), st.integers(1 - 2**63, 2**63 - 1), st.text(),
               st.floats(allow_nan=False, allow_infinity=False)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)), max_leaves=8)
-WRONG_NUMBER = st.one_of(st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(min_value=2**63),
-                         st.integers(max_value=-(2**63)))
 
 
 def tried(examples):
@@ -81,15 +79,6 @@ def test_any_result_is_read_back_unless_a_number_is_not_finite(folder, result):
 @tried(300)
 def test_any_object_of_finite_numbers_is_read_as_it_was_written(value):
     assert json.dumps(parse_json(json.dumps(value))) == json.dumps(value)  # equality takes True for 1, -0.0 for 0
-
-
-@given(st.dictionaries(st.text(), VALUE, max_size=4), st.text(), WRONG_NUMBER, st.integers(0, 3))
-@tried(300)
-def test_an_object_is_refused_for_one_number_wherever_it_is(value, name, wrong, depth):
-    for _ in range(depth):
-        wrong = [None, wrong]
-    with pytest.raises(ValueError, match=r"is not a finite number"):
-        parse_json(json.dumps(value | {name: wrong}))
 
 
 VALUES = st.lists(st.integers(0, 4), max_size=3)

@@ -41,11 +41,6 @@ def read_ntu(contents: bytes, folder: Path) -> None:
     np.testing.assert_array_equal(found.joints, np.array([joints for *_, joints in stated]).reshape(-1, 25, 3))
 
 
-def zip_of(files: dict[str, bytes]) -> bytes:
-    """A sound zip."""
-    return mutations.zipped(list(files.items()))
-
-
 @functools.cache
 def pictures() -> dict[str, bytes]:
     """Five pictures of 32 x 32 pixels in class folders, two of them for test."""
@@ -68,14 +63,10 @@ def encoded(number: int, kind: str = "png", **size: int) -> bytes:
 def read_clips(contents: bytes, folder: Path) -> None:
     """The files of a data set of recordings in an archive."""
     write(folder / "things.zip", contents)
+    shortened = [text[:-1] for text in TEXTS.values()]
     for entry in packed.entries(folder / "things.zip"):
         assert ".." not in Path(entry.name).parts and not Path(entry.name).is_absolute(), f"{entry}"
-        _stated([entry.read()], known_members())
-
-
-def known_members() -> list[bytes]:
-    """The contents that sound and damaged archives of texts may hold."""
-    return [*TEXTS.values(), *(text[:-1] for text in TEXTS.values()), mutations.BOMB, zip_of(TEXTS)]
+        _stated([entry.read()], [*TEXTS.values(), *shortened, mutations.BOMB, mutations.zipped([*TEXTS.items()])])
 
 
 def read_pictures(contents: bytes, folder: Path) -> None:
@@ -184,7 +175,8 @@ def _stated(found, known) -> None:
 
 
 def _archive(read, files, named) -> Kind:
-    return Kind(lambda: [zip_of(files())], lambda _, draw: mutations.of_archive(files(), draw), read, [named])
+    return Kind(lambda: [mutations.zipped([*files().items()])], lambda _, draw: mutations.of_archive(files(), draw),
+                read, [named])
 
 
 def _tarred(contents: bytes, draw: Random) -> bytes:

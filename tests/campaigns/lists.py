@@ -71,12 +71,8 @@ def _stated_hmdb51(texts: Texts) -> dict[str, Any]:
     return {clip: (kind, [uses.get(f"id{number}", 0) for number in (1, 2, 3)]) for clip, (kind, uses) in found.items()}
 
 
-def _rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def _lines(text: str) -> list[dict[str, str]]:
-    """The same of a table in which no value goes on in the next line."""
+    """Rows of a table in which no value goes on in the next line."""
     header, *lines = [next(csv.reader([line], skipinitialspace=True)) for line in text.splitlines() if line.strip()]
     return [dict(zip(header, line, strict=True)) for line in lines]
 
@@ -163,7 +159,7 @@ def read_cells(contents: bytes, folder: Path) -> None:
     found = export.read_cells(path, damaged.append)
     if damaged:
         raise Refused(damaged[0])
-    stated = _rows(contents.decode())
+    stated = list(csv.DictReader(io.StringIO(contents.decode())))
     assert len(found) == len(stated)
     for row, text in zip(found.to_dict("records"), stated, strict=True):
         assert {name: str(value) for name, value in row.items()} == {

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,17 +18,6 @@ def small_disk(folder: Path, size: int) -> Iterator[Callable[[int], None]]:
     folder.mkdir(parents=True)
     with _mounted(folder, "-t", "tmpfs", "-o", f"size={size}", "none"):
         yield lambda size: _mount("-o", f"remount,size={size}", folder)
-
-
-@contextlib.contextmanager
-def small_files(most: int) -> Iterator[None]:
-    """Let this process write no file of more bytes inside the block."""
-    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
 
 
 @contextlib.contextmanager

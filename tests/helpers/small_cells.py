@@ -7,7 +7,6 @@ Its data are prepared, it is trained, saved at every report, evaluated, and its 
 import functools
 import itertools
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -128,7 +127,7 @@ def work(root: Path, modality: str, *options: str) -> None:
         root: of the process.
         modality: a name of `COMMANDS`.
         options: "slow", on a disk so slow that a kill can come between the parts of a write; "prepared", leave the
-            first command out; "limit=N", with files of at most N bytes.
+            first command out.
     """
     os.environ["REPRO_RUNS"] = str(root / "runs")
     data = Path(os.environ["REPRO_DATA"])
@@ -137,10 +136,6 @@ def work(root: Path, modality: str, *options: str) -> None:
         announce(patch, modality, root / "phases")
         if "slow" in options:
             slow_down(patch)
-        for option in options:
-            if option.startswith("limit="):
-                most = int(option.removeprefix("limit="))
-                resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
         prepare, run = COMMANDS[modality]
         with phase("command", root / "phases"):
             if "prepared" not in options:

@@ -25,36 +25,32 @@ def undisturbed(tmp_path_factory):
     return learner.state_dict(), progress(folder)
 
 
-class Holder(threading.Thread):
-    """Claims a cell as another process would, until told to let go; completes it with `result` if there is one."""
-
-    def __init__(self, run, result=None):
-        super().__init__(daemon=True)
-        self.cell_run, self.result = run, result
-        self.has_claim, self.let_go = threading.Event(), threading.Event()
-
-    def run(self):
-        with self.cell_run.claim() as claimed:
-            assert claimed
-            self.has_claim.set()
-            assert self.let_go.wait(60)
-            if self.result is not None:
-                self.cell_run.finish(self.result)
-
-
 @pytest.fixture
 def held(store):
-    """Holds a cell elsewhere, by default CELLS[0]; returns a function that starts it with the result it shall have."""
-    holders = []
+    """Holds a cell as another process would; a function that begins to, and returns the event that lets go of it.
 
-    def start(result=None, cell=CELLS[0]) -> Holder:
-        holders.append(Holder(store.run(cell), result))
-        holders[-1].start()
-        assert holders[-1].has_claim.wait(60)
-        return holders[-1]
+    The cell, by default CELLS[0], is completed then with the result, if there is one.
+    """
+    holding = []
+
+    def start(result=None, cell=CELLS[0]) -> threading.Event:
+        run, has_claim, let_go = store.run(cell), threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with run.claim() as claimed:
+                assert claimed
+                has_claim.set()
+                assert let_go.wait(60)
+                if result is not None:
+                    run.finish(result)
+
+        holding.append((threading.Thread(target=hold, daemon=True), let_go))
+        holding[-1][0].start()
+        assert has_claim.wait(60)
+        return let_go
 
     yield start
-    for holder in holders:
-        holder.let_go.set()
-        holder.join(60)
-        assert not holder.is_alive()
+    for thread, let_go in holding:
+        let_go.set()
+        thread.join(60)
+        assert not thread.is_alive()

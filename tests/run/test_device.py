@@ -1,8 +1,5 @@
 import dataclasses
-import json
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -79,15 +76,6 @@ def test_products_have_the_precision_inside_the_block_alone(precision):
     assert (square @ square).dtype == torch.float32
 
 
-SAYS = "from repro.run.device import has_bfloat16; print(has_bfloat16())"
-
-
-def test_a_processor_of_which_torch_may_use_avx2_alone_has_no_bfloat16():
-    limits = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-    ended = subprocess.run([sys.executable, "-c", SAYS], env=os.environ | limits, capture_output=True, text=True)
-    assert (ended.stdout, ended.returncode) == ("False\n", 0), ended.stderr
-
-
 @pytest.mark.parametrize(("capability", "supported", "flags", "expected"), [
     ("AVX512", True, {"avx512_bf16": True}, True), ("AVX512", True, {"amx_bf16": True}, True),
     ("AVX512", True, {"avx512_bf16": False}, False), ("AVX512", True, {}, False),
@@ -140,13 +128,6 @@ def test_a_gru_on_cuda_in_full_precision_is_that_of_float64():
         assert (gru.float()(inputs.float())[0] - exact).abs().max() < 1e-5
 
 
-def test_hardware_is_ready_for_json():
-    found = device.hardware(torch.device("cpu"))
-    assert list(found) == ["device", "cores", "python", "torch"]
-    assert found["device"] and found["cores"] == device.cores() and found["torch"] == torch.__version__
-    assert json.loads(json.dumps(found)) == found
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
 def test_cores_are_those_this_process_may_use():
     allowed = os.sched_getaffinity(0)
@@ -156,14 +137,6 @@ def test_cores_are_those_this_process_may_use():
         assert device.cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-def test_hardware_without_proc(monkeypatch):
-    def missing(*args, **kwargs):
-        raise FileNotFoundError
-
-    monkeypatch.setattr("builtins.open", missing)
-    assert isinstance(device.hardware(torch.device("cpu"))["device"], str)
 
 
 @pytest.mark.parametrize(

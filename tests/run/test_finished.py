@@ -3,7 +3,7 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
-from one_cell import CELL
+from made_up_training import CELL
 
 from repro.run.finished import checkpoint, kept
 from repro.run.fit import save_checkpoint

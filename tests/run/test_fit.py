@@ -94,21 +94,9 @@ def test_a_training_that_had_come_to_its_end_says_where_and_with_which_code(tmp_
     monkeypatch.setattr("repro.run.fit.cost", lambda device: {**now})
     cost = train(Walk(), tmp_path)
     assert cost.keys() == {"seconds", "steps"}  # whoever has asked for it knows
-    now["commit"] = "second"
-    again = train(Walk(), tmp_path)
-    assert again == cost | {"commit": "first", "device": "one", "code": None}
-
-
-def test_the_last_checkpoint_holds_the_final_state_from_which_no_step_is_taken(tmp_path):
-    learner, again = Walk(), Walk(fails_at=1)
-    train(learner, tmp_path)
-    state = load_checkpoint(tmp_path)
-    assert state["step"] == 20
-    assert_equal_states(state["learner"], learner.state_dict())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert train(again, tmp_path)["steps"] == 20.0
+    now["commit"], again = "second", Walk(fails_at=1)
+    assert train(again, tmp_path) == cost | {"commit": "first", "device": "one", "code": None}
     assert again.taken == 20 and again.history == {}
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_one_bar_serves_several_trainings(tmp_path):
@@ -129,15 +117,7 @@ def test_one_bar_serves_several_trainings(tmp_path):
 # TensorBoard
 
 
-def interrupted_with_a_board(folder):
-    """A training that is interrupted at step 17 and goes on, drawn in `folder / "board"`."""
-    options = {"tensorboard": folder / "board", "probe_steps": 10, "checkpoint_seconds": 0}
-    with pytest.raises(Interrupted):
-        train(learner := Walk(fails_at=17), folder, **probing(learner, **options))
-    train(learner := Walk(), folder, **probing(learner, **options))
-
-
-def test_tensorboard_is_given_what_is_reported(tmp_path, monkeypatch):
+def test_tensorboard_is_given_each_report_once_also_of_a_training_that_was_interrupted(tmp_path, monkeypatch):
     given, begun = {}, []
 
     class Writer:
@@ -153,7 +133,10 @@ def test_tensorboard_is_given_what_is_reported(tmp_path, monkeypatch):
             pass
 
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", types.SimpleNamespace(SummaryWriter=Writer))
-    interrupted_with_a_board(tmp_path)
+    options = {"tensorboard": tmp_path / "board", "probe_steps": 10, "checkpoint_seconds": 0}
+    with pytest.raises(Interrupted):
+        train(learner := Walk(fails_at=17), tmp_path, **probing(learner, **options))
+    train(learner := Walk(), tmp_path, **probing(learner, **options))
     assert begun == [(str(tmp_path / "board"), 1), (str(tmp_path / "board"), 16)]
     expected = {(f"loss/{name}", line["step"]): line[name] for line in progress(tmp_path) for name in ("loss", "size")}
     assert {place: value for place, value in given.items() if place[0].startswith("loss/")} == expected
@@ -193,13 +176,6 @@ def test_a_probe_has_a_line_each_time_and_changes_nothing(tmp_path, undisturbed,
         folder.mkdir()
         train(Walk(), folder, **probing(learner, **options))
         assert not (folder / "probes.jsonl").exists() and progress(folder) == undisturbed[1]
-
-
-@pytest.mark.parametrize(("every", "steps"), [(6, [6, 12, 18, 20]), (21, [20])])
-def test_probes_end_with_the_training(tmp_path, every, steps):
-    learner = Walk()
-    train(learner, tmp_path, **probing(learner, probe_steps=every))
-    assert [row["step"] for row in probes(tmp_path)] == steps
 
 
 @pytest.mark.parametrize("step", [1, 4, 5, 6, 10, 19, 20])
@@ -316,13 +292,3 @@ def test_of_an_update_that_leaves_no_finite_weights_nothing_is_saved(tmp_path, u
     learner = Walk()
     train(learner, tmp_path)
     assert_equal_states(learner.state_dict(), undisturbed[0])
-
-
-def test_the_step_is_exact_after_a_resumption_and_in_long_epochs(tmp_path):
-    options = {"total_steps": 130, "steps_per_epoch": 120}
-    with pytest.raises(Interrupted):
-        train(Walk(fails_at=52, **options), tmp_path, checkpoint_seconds=0)
-    learner = Walk(bad={77: {1: math.inf}}, **options)
-    with pytest.raises(NonFiniteLoss, match=r"^size is inf at step 77;"):
-        train(learner, tmp_path, checkpoint_seconds=0)
-    assert min(learner.history) == 51 and [line["step"] for line in progress(tmp_path)] == [50]

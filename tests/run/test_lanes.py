@@ -99,12 +99,6 @@ def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
     assert train.names() == "CD0.1 CD0.2 CD0.3"
 
 
-def test_an_error_in_a_lane_weighs_more_than_divergence(store):
-    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": KeyError("weight")}
-    with pytest.raises(ChildProcessError, match=r"CD, seed 0: KeyError: 'weight'\n  AE, seed 0: AE is nan at step 7"):
-        run_cells([CELLS[1], CELLS[3]], Turns(**errors), store, pool=Here(3))
-
-
 def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept(store):
     errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
     with pytest.raises(ChildProcessError, match="RuntimeError: a device that was lost"):
@@ -115,19 +109,6 @@ def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept
         ("AE", 1, "AE is nan at step 7"), ("AE", 0, "AE is nan at step 7")
     ]
     assert finished(store) == [None if cell.label == "AE" else value(cell) for cell in CELLS]
-
-
-def test_cells_that_another_command_holds_are_left_to_it(store, held):
-    elsewhere, train = held({"linear": 1.0, "cost": {}}), Turns()
-
-    def until_the_last(run, progress):
-        if run.cell == CELLS[4]:
-            elsewhere.let_go.set()
-        return (yield from train(run, progress))
-
-    run_cells(CELLS, until_the_last, store, pool=Here(2))
-    assert finished(store) == [1.0, *(value(cell) for cell in CELLS[1:])]
-    assert not {("CE", 0)} & {(label, seed) for label, seed, *_ in train.taken}
 
 
 def test_what_ends_the_process_leaves_no_cell_held_also_while_its_traceback_is_kept(store):
@@ -163,7 +144,7 @@ def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path,
     run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Here(1))
     expected = outcome(tmp_path / "one")
     run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Here(3))
-    assert differences(outcome(tmp_path / "three"), expected) == []
+    assert len(expected) > 3 * len(TRAINED) and differences(outcome(tmp_path / "three"), expected) == []
     saves, save = [], fitting.save_checkpoint
 
     def save_or_die(folder, state):

@@ -33,14 +33,3 @@ def test_batches_are_consecutive_parts_of_a_permutation(count, batches, batch):
         parts = used.tensor_split(batches)
         for number, part in enumerate(parts):
             assert torch.equal(order.left(), torch.cat(parts[number:])) and torch.equal(order.take(), part)
-
-
-@pytest.mark.parametrize("taken", range(4))
-def test_an_order_goes_on_within_an_epoch(taken):
-    order, again = shuffled(14, 3), shuffled(14, 3, seed=9)
-    for _ in range(taken):
-        order.take()
-    again.set_state(order.get_state())
-    again.generator.set_state(order.generator.get_state())
-    for _ in range(7):
-        assert torch.equal(again.take(), order.take())

@@ -170,18 +170,11 @@ def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_its
     assert {path.name for path in store.folder(USUAL.key).iterdir()} == before
 
 
-def test_a_cell_that_has_begun_by_itself_goes_on_by_itself(store, taken):
-    run(store, alone(HALF))
-    (store.folder(HALF.key) / "result.json").unlink()
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert not store.folder(USUAL.key).exists()
-
-
 def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
-    elsewhere = held(cell=USUAL)
+    let_go = held(cell=USUAL)
     with store.run(HALF).claim() as claimed:
         assert not claimed
-    threading.Timer(0.2, elsewhere.let_go.set).start()
+    threading.Timer(0.2, let_go.set).start()
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
     assert "waiting for process" in capsys.readouterr().err
 
@@ -247,17 +240,6 @@ def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_st
 def _parts(table, asked):
     each, = table.cells(preset="smoke", device="cpu", **asked)
     return each.recipe, table.study.load(each.recipe), each.seed
-
-
-@pytest.mark.usefixtures("runs")
-def test_processes_share_one_training():
-    rows = run_table("taxonomy", preset="smoke", device="cpu", objectives="CE", engine="local", workers=2,
-                     probe_learning_rate="1,3")
-    assert len(rows) == 2 and rows["ours"].nunique() > 1
-    store = Store()
-    cells = find_table("taxonomy").cells(preset="smoke", device="cpu", objectives="CE", probe_learning_rate="1,3")
-    files = {(store.folder(each.key) / "checkpoint.pt").stat().st_ino for each in (*cells, cells[0].training)}
-    assert len(files) == 1
 
 
 def test_probes_along_training_that_are_asked_for_are_part_of_it():

@@ -1,7 +1,6 @@
 """What a table will cost: forecasts from a few steps, and the text of a plan."""
 
 import dataclasses
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -109,19 +108,6 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
     assert total == "3 of 6 cells are finished; left are 0 s of training."
     assert "fine-tuning are included" in left_out and "probes along training and at its end" in left_out
     assert plan(cells[:1], None, store, CPU, 1) == "1 of 1 cells are finished; nothing is left to train."
-
-
-def test_a_cell_half_done_counts_half_and_processes_share(store):
-    class Sleeping(Learner):
-        def step(self):
-            time.sleep(self.recipe.usual)
-
-    cells = [cell(seed, usual=0.1, steps=7200, epoch=5, costly=0) for seed in (0, 1, 2)]  # twelve minutes each
-    begun(store, cells[0], 3600)
-    *_, row, total, _ = plan(cells, lambda cell, device: iter([Sleeping(cell.recipe)]), store, CPU, 2).splitlines()
-    each, left = map(float, row.split()[-3:-1])
-    assert 12 <= each < 24 and left == pytest.approx(2.5 * each, rel=1e-3)
-    assert f"left are {left:.0f} min of training, with 2 processes at least {1.25 * each:.0f} min." in total
 
 
 def test_fine_tuning_counts_whole_also_where_pretraining_is_half_done(store, monkeypatch):

@@ -7,7 +7,7 @@ import os
 import tempfile
 
 import pytest
-from one_cell import CELL, Small
+from made_up_training import CELL, Small
 
 from repro.run.store import Cell, evaluation_of, read_description, trained
 
