@@ -220,3 +220,20 @@ def test_a_learner_that_was_trained_is_let_go_of_with_its_recordings(tmp_path):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_buckets_are_multiples_of_25_frames_or_the_longest_sequence(monkeypatch):
+    monkeypatch.undo()
+    data = made_up_skeletons(frames=60, shortest=2)
+    fast = as_recorded(skeletons(data=data))
+    assert int(data.lengths.max()) == 60
+    buckets = set()
+    for _ in range(fast.total_steps):
+        fast.prepare()
+        longest = int(data.lengths[fast.given["index"]].max())
+        assert longest <= fast.bucket < longest + 25 and fast.bucket in (25, 50, 60)
+        buckets.add(fast.bucket)
+    assert buckets == {25, 50, 60}
+
+
+# ---------------------------------------------------------------------------------------------- what is handed over
