@@ -279,15 +279,15 @@ def results_list(
 
 @results_app.command("export")
 def results_export() -> None:
-    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the frames of pictures.
+    """Merge the finished cells of REPRO_RUNS into figures/cells.csv, smoke runs left out.
 
     Of one cell yours counts: what you trained again takes the place of what was there, unless that is of a newer
     evaluation.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
+    What cells have left beside numbers comes to figures/ by `repro figures --committed`.
 
     Example: repro results export
     """
-    from repro import experiments
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -299,8 +299,6 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for frame in experiments.write_frames(path.parent):
-            print(frame)
 
 
 @results_app.command("weights")

@@ -335,21 +335,17 @@ class Table:
             for row in self.rows
         ]
 
-    def cells(
-        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
-        variant: str = "none", **fields: Any,
-    ) -> list[Cell]:
+    def cells(self, dataset: str | None = None, **choices: Any) -> list[Cell]:
         """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
 
-        Arguments as for `run_table`.
+        Arguments as for `run_table`: preset, seeds, device, variant and fields.
 
         Raises:
             TypeError: if there is no such field; the message names those there are.
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
-        return [cell for cell, _ in self.asked_cells(
-            dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)]
+        return [cell for cell, _ in self.asked_cells(dataset, **choices)]
 
     def asked_cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
