@@ -105,7 +105,7 @@ def run(
     Store().require_usable()
 
     from repro import experiments
-    from repro.report.text import in_text, readable, written_out
+    from repro.report.text import in_text, readable
     from repro.run import device as devices
 
     where = {"device": device, "engine": engine, "workers": workers}
@@ -115,15 +115,19 @@ def run(
             if experiment.pinned and not choices:
                 print(f"{experiment.pinned}; nothing is left to train.")
             else:
-                print(experiments.plan_table(experiment.table, **where, **experiment.arguments | choices))
+                print(experiments.plan_table(experiment.table, **where, **experiment.changed(choices).arguments))
             return
         if against:
             experiments.require_values(name, against, choices)
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
+            written = in_text(rows)
             if output:
-                write_atomically(output, lambda temporary: in_text(rows).to_csv(temporary, index=False))
-            print(written_out(rows) if every else readable(rows, against))
+                write_atomically(output, lambda temporary: written.to_csv(temporary, index=False))
+            if every:
+                print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
+            else:
+                print(readable(rows, against))
             if "smoke" in set(rows["preset"]):
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
@@ -271,15 +275,15 @@ def results_list(
 
 @results_app.command("export")
 def results_export() -> None:
-    """Merge the finished cells of REPRO_RUNS into figures/cells.csv (smoke runs left out), and the frames of pictures.
+    """Merge the finished cells of REPRO_RUNS into figures/cells.csv, smoke runs left out.
 
     Of one cell yours counts: what you trained again takes the place of what was there, unless that is of a newer
     evaluation.
     The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
+    What cells have left beside numbers comes to figures/ by `repro figures --committed`.
 
     Example: repro results export
     """
-    from repro import experiments
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -291,8 +295,6 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for frame in experiments.write_frames(path.parent):
-            print(frame)
 
 
 @results_app.command("weights")
@@ -406,14 +408,12 @@ def doctor() -> None:
 
 def _options(name: str, choices: Mapping[str, str]) -> list[str]:
     """A line for each field that `repro run NAME` takes: its values with these choices, the paper's, their source."""
-    from repro.experiments import check_parameters, find_table
+    from repro.experiments import check_parameters, find
 
-    entry = papers.saved().get(name, {"table": name})
-    arguments = {option: entry[option] for option in ("dataset", "preset", "variant") if option in entry}
-    arguments |= {**entry.get("fields", {}), **choices}
-    arguments.pop("seeds", None)
-    table = find_table(entry["table"])
+    experiment = find(name).changed(choices)
+    table, arguments = experiment.declared, experiment.arguments
     check_parameters(arguments, table.parameters)
+    del arguments["seeds"]
     rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]

@@ -482,16 +482,6 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
         return [path.replace(folder / path.name) for path in written], failed
 
 
-def write_frames(folder: Path) -> list[Path]:
-    """Write the rows of the pictures of frames into a folder, as `redraw` does; returns the files."""
-    from repro.report.text import in_text
-
-    pictures = {name: declared for name, declared in papers.pictures().items() if declared.frame}
-    cells = everything()
-    rows = {name: _rows_of(declared, cells) for name, declared in pictures.items()}
-    return [saved_frames.write(in_text(table), folder / f"{name}.csv") for name, table in rows.items() if len(table)]
-
-
 def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
     from repro.report import plots
@@ -524,13 +514,13 @@ def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
     return declared.rows(frame) if len(frame) else frame
 
 
-def beside_recipe(name: str, cells: DataFrame | None = None) -> DataFrame:
+def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
     """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
 
-    That is our number over the same seeds, by the same version of the training; NaN where one of them is not finished.
-    The stored cells are `run.export.everything`'s, unless others are given.
+    That is our number over the same seeds, by the same version of the training, of these stored cells; NaN where one of
+    them is not finished.
     """
-    cells, experiment = everything() if cells is None else cells, find(name)
+    experiment = find(name)
     rows = experiment.rows(cells)
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}

@@ -335,21 +335,17 @@ class Table:
             for row in self.rows
         ]
 
-    def cells(
-        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
-        variant: str = "none", **fields: Any,
-    ) -> list[Cell]:
+    def cells(self, dataset: str | None = None, **choices: Any) -> list[Cell]:
         """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
 
-        Arguments as for `run_table`.
+        Arguments as for `run_table`: preset, seeds, device, variant and fields.
 
         Raises:
             TypeError: if there is no such field; the message names those there are.
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
         """
-        return [cell for cell, _ in self.asked_cells(
-            dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)]
+        return [cell for cell, _ in self.asked_cells(dataset, **choices)]
 
     def asked_cells(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
@@ -391,28 +387,33 @@ class Table:
         The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
         Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
-        chosen_data = dataset is not None
-        dataset = self._real_data if dataset is None else dataset
-        preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        rows_asked = self.asked(dataset, preset, variant, **fields)
+        data = self._real_data if dataset is None else dataset
+        preset = resolved(preset, choose("dataset", data, self.datasets))
         bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
 
         def fields_used(row: Asked) -> tuple[int, int]:
             return sum(map(row.recipe.uses, {*asked, *bundle})), sum(map(row.recipe.uses, self.study.fields))
 
-        shown, named = max(rows_asked, key=fields_used), self.study.recipe.named_by
-        recipe, row, swept_over = shown.recipe, self._rows(dataset, preset)[shown.row], self._swept(dataset, preset)
-        sources = {name: f"varied by this table: {', '.join(map(str, swept_over[name]))}" if len(swept_over[name]) > 1
-                   else "fixed by this table" for name, value in row.items() if value != FROM_PRESET}
-        sources |= dict.fromkeys(bundle, f"variant {variant}")
-        sources = {name: source for name, source in sources.items() if recipe.uses(name) and name not in asked}
-        usual = self.study.presets[preset](dataset, getattr(recipe, named))
-        chosen = [name for name in asked if recipe.uses(name)]
-        by_preset = [name for name in self.study.fields if getattr(usual, name) == getattr(recipe, name)]
-        deciding = dict.fromkeys(self.study.fields, "follows from others")
-        deciding |= dict.fromkeys(by_preset, f"preset {preset}") | dict.fromkeys(chosen, CHOSEN)
-        rows = recipe.described(sources, deciding | {"dataset": CHOSEN if chosen_data else "data set of this table"})
-        return [*(row for row in rows if recipe.uses(row[0])), *self.study.constants(recipe)]
+        shown = max(self.asked(data, preset, variant, **fields), key=fields_used)
+        recipe, row, swept_over = shown.recipe, self._rows(data, preset)[shown.row], self._swept(data, preset)
+        usual = self.study.presets[preset](data, getattr(recipe, self.study.recipe.named_by))
+        sources: dict[str, str] = {}
+        deciding = {"dataset": "data set of this table" if dataset is None else CHOSEN}
+        used = [name for name in self.study.fields if recipe.uses(name)]
+        for name in used:
+            if name in asked:
+                deciding[name] = CHOSEN
+            elif name in bundle:
+                sources[name] = f"variant {variant}"
+            elif row.get(name, FROM_PRESET) != FROM_PRESET:
+                several = len(swept_over[name]) > 1
+                values = ", ".join(map(str, swept_over[name]))
+                sources[name] = f"varied by this table: {values}" if several else "fixed by this table"
+            elif name != "dataset":
+                as_usual = getattr(usual, name) == getattr(recipe, name)
+                deciding[name] = f"preset {preset}" if as_usual else "follows from others"
+        rows = [row for row in recipe.described(sources, deciding) if row[0] in used]
+        return [*rows, *self.study.constants(recipe)]
 
     def options(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
@@ -529,19 +530,8 @@ class Table:
             cells: stored ones, of `run.export`; those of other keys are passed over.
             also: further fields that tell rows apart.
         """
-        numbered = {recipe: number for number, recipe in
-                    enumerate(dict.fromkeys(asked.recipe for asked in by_key.values()))}
-        cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
         columns = list(dict.fromkeys([*self.shown, *also]))
-        asked = [by_key[key] for key in cells["key"]]
-        cells = cells.assign(
-            recipe_number=[numbered[row.recipe] for row in asked],
-            departures=Series([row.departures for row in asked], cells.index, dtype=object),
-            **{name: [row.called[name] for row in asked] for name in dict.fromkeys(
-                name for row in asked for name in row.called)},
-        )
-        cells = cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
-        rows = self.arrange(cells) if len(cells) else cells
+        rows = self._finished(by_key, cells)
         if rows.empty:
             return DataFrame(columns=[*columns, *NUMBERS, *self.measures])
         measures = [name for name in self.measures if name in rows]
@@ -568,6 +558,20 @@ class Table:
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
         return table.join(means)
+
+    def _finished(self, by_key: Mapping[str, Asked], cells: DataFrame) -> DataFrame:
+        """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for."""
+        cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
+        if cells.empty:
+            return cells
+        recipes = list(dict.fromkeys(asked.recipe for asked in by_key.values()))
+        numbered = {recipe: number for number, recipe in enumerate(recipes)}
+        asked = [by_key[key] for key in cells["key"]]
+        called = DataFrame([row.called for row in asked], cells.index)
+        cells = cells.assign(
+            recipe_number=[numbered[row.recipe] for row in asked],
+            departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
+        return self.arrange(cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
 
     def columns_asked(self, fields: Fields) -> list[str]:
         """The fields asked for that are columns: those of several values, and those of `printed_by`."""

@@ -93,14 +93,14 @@ def test_the_column_of_nw_ucla_is_beside_its_print():
 
 
 def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
-    rows = beside_recipe("float32_ucla").set_index("objectives")
+    rows = beside_recipe("float32_ucla", committed()).set_index("objectives")
     recipe = results("taxonomy_ucla_earlier").set_index("objectives")
     assert rows["usual"].to_dict() == {name: recipe.loc[name, "ours"] for name in ("CE", "AE+CE+AD")}
     assert rows["departures"].tolist() == [{"precision": "float32"}] * 2 and rows["difference"].isna().all()
-    rates = beside_recipe("three_layers_rates_ucla")
+    rates = beside_recipe("three_layers_rates_ucla", committed())
     three = results("three_layers_ucla").set_index("objectives")["ours"]
     assert rates["usual"].tolist() == [three[name] for name in rates["objectives"]]
-    frozen = beside_recipe("frozen_noise_ucla").set_index("objectives")
+    frozen = beside_recipe("frozen_noise_ucla", committed()).set_index("objectives")
     assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
 
 

@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
 UNGUARDED = ("a script that starts worker processes is imported by each of them: put what it does below "
@@ -102,7 +102,7 @@ def _begin(pipe: Connection, environment: Mapping[str, str]) -> None:
     """Let a worker end when the other end of a pipe is closed, as by the end of the process that holds it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(environment)
-    tqdm.set_lock(threading.RLock())  # its own, a semaphore among processes, would outlive a sudden end
+    tqdm.set_lock(threading.RLock())  # that of all bars; theirs, a semaphore among processes, outlives a sudden end
     _end_after(functools.partial(pipe.poll, None))
 
 

@@ -16,7 +16,7 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,11 +117,6 @@ def tables() -> "dict[str, Table]":
     return every
 
 
-def named() -> set[str]:
-    """The fields that name what is trained, of all tables' studies."""
-    return {table.study.recipe.named_by for table in tables().values()}
-
-
 def pictures() -> "dict[str, Picture]":
     """What is drawn of frames and of several experiments, by name; raises ValueError if two have one."""
     return joined("picture", offered("PICTURES", "figures"))
@@ -129,16 +124,9 @@ def pictures() -> "dict[str, Picture]":
 
 def listed(name: str) -> "DataFrame":
     """The rows of that list of every paper that has one, "claims" or "discrepancies", with its title as `paper`."""
-    import pandas as pd
-
     from repro.report.claims import read_list
 
-    lists = []
-    for paper, title in offered("TITLE").items():
-        path = folders()[paper] / f"{name}.csv"
-        if path.exists():
-            lists.append(read_list(path).assign(paper=title))
-    return pd.concat(lists, ignore_index=True)
+    return _of_every_paper(f"{name}.csv", read_list).drop(columns="folder")
 
 
 def verdicts() -> "DataFrame":
@@ -149,12 +137,16 @@ def verdicts() -> "DataFrame":
     """
     import pandas as pd
 
-    found = []
-    for paper, title in offered("TITLE").items():
-        path = folders()[paper] / "verdicts.csv"
-        if path.exists():
-            found.append(pd.read_csv(path, dtype=str, encoding="utf-8").assign(paper=title, folder=paper))
-    return pd.concat(found, ignore_index=True)
+    return _of_every_paper("verdicts.csv", lambda path: pd.read_csv(path, dtype=str, encoding="utf-8"))
+
+
+def _of_every_paper(file: str, read: "Callable[[Path], DataFrame]") -> "DataFrame":
+    """The rows of a file of every paper that has it, with the paper's title as `paper` and its `folder`."""
+    import pandas as pd
+
+    paths = {title: folders()[paper] / file for paper, title in offered("TITLE").items()}
+    return pd.concat([read(path).assign(paper=title, folder=path.parent.name)
+                      for title, path in paths.items() if path.exists()], ignore_index=True)
 
 
 def judged(

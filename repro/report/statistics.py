@@ -254,17 +254,18 @@ def agreement(
     deviation = pooled(runs.drop(index=scattered(runs))).value if deviation is None else deviation
     shuffled = generator.permuted(np.tile(theirs, (DRAWS, 1)), axis=1)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))
-    rms, r = _rms(ours, theirs), correlation(ours, theirs)
+    rms, r = rms_of(ours, theirs), correlation(ours, theirs)
     return Agreement(
         rows=len(ours), rms=float(rms), r=float(r), constant_rms=float(theirs.std()),
-        shuffled_rms=float((_rms(ours, shuffled) <= rms + ROUNDING).mean()),
+        shuffled_rms=float((rms_of(ours, shuffled) <= rms + ROUNDING).mean()),
         shuffled_r=float((correlation(shuffled, ours) >= r - ROUNDING).mean()),
-        ceiling_rms=float(np.median(_rms(ours, rerun))), ceiling_r=float(np.median(correlation(rerun, ours))),
+        ceiling_rms=float(np.median(rms_of(ours, rerun))), ceiling_r=float(np.median(correlation(rerun, ours))),
     )
 
 
-def _rms(ours: np.ndarray, printed: np.ndarray) -> np.ndarray:
-    return np.sqrt(((ours - printed) ** 2).mean(axis=-1))
+def rms_of(columns: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Root mean square difference of a column (rows,) from columns (..., rows)."""
+    return np.sqrt(((columns - column) ** 2).mean(axis=-1))
 
 
 def correlation(columns: np.ndarray, column: np.ndarray) -> np.ndarray:

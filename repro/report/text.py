@@ -10,6 +10,7 @@ from pandas import DataFrame
 from repro.recipe import in_words
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDTH = 100     # columns of a terminal
 NARROWEST = 12  # of them a text keeps at least
 WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
@@ -18,11 +19,6 @@ WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # th
 def in_text(rows: DataFrame) -> DataFrame:
     """Rows of `repro.run_table` with departures as text, as files have them."""
     return rows.assign(departures=rows["departures"].map(in_words)) if "departures" in rows else rows
-
-
-def written_out(rows: DataFrame) -> str:
-    """Every column of the rows of `repro.run_table`."""
-    return in_text(rows).to_string(index=False, na_rep="-", float_format="{:.4g}".format)
 
 
 def readable(rows: DataFrame, against: str | None = None) -> str:
@@ -60,8 +56,12 @@ def beside(rows: DataFrame) -> DataFrame:
 
 
 def measured(rows: DataFrame) -> list[str]:
-    """Mean, standard deviation and seeds of each row: "67.0 ± 5.5 (2)"."""
-    return [_measured(*row) for row in rows[["ours", "std", "n_seeds"]].itertuples(index=False)]
+    """Mean, standard deviation and seeds of each row: "67.0 ± 5.5 (2)"; "-" where there is no mean."""
+    texts = []
+    for mean, deviation, seeds in rows[["ours", "std", "n_seeds"]].itertuples(index=False):
+        spread = "" if math.isnan(deviation) else f" {PLUS_MINUS} {deviation:.1f}"
+        texts.append("-" if math.isnan(mean) else f"{mean:.1f}{spread} ({seeds})")
+    return texts
 
 
 def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
@@ -108,13 +108,6 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     return named[chosen], shared
 
 
-def _measured(mean: float, deviation: float, seeds: int) -> str:
-    if math.isnan(mean):
-        return "-"
-    spread = "" if math.isnan(deviation) else f" {PLUS_MINUS} {deviation:.1f}"
-    return f"{mean:.1f}{spread} ({seeds})"
-
-
 def _against(rows: DataFrame, names: list[str], against: str) -> list[str]:
     """Each row's difference from another one, in words; `names` tell rows apart, otherwise as for `readable`."""
     wanted = {value.strip() for value in against.split(",")}
@@ -141,12 +134,10 @@ def _fitted(table: DataFrame, texts: int) -> str:
     for name in sorted([*table.columns[:texts]], key=widths.__getitem__, reverse=True):
         spare = sum(widths.values()) + 2 * (len(widths) - 1) - WIDTH
         widths[name] = max(min(NARROWEST, widths[name]), widths[name] - max(spare, 0))
-    cut = {name: table[name].map(lambda value, width=widths[name]: _shortened(value, width)) for name in table}
-    lines = ["  ".join(f"{name:<{widths[name]}}" for name in table)]
-    lines += ["  ".join(f"{value:<{width}}" for value, width in zip(row, widths.values(), strict=True))
-              for row in DataFrame(cut).itertuples(index=False)]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+    lines = []
+    for row in [[*table.columns], *table.to_numpy().tolist()]:
+        texts = []
+        for text, width in zip(row, widths.values(), strict=True):
+            texts.append(f"{text if len(text) <= width else text[: width - 1] + ELLIPSIS:<{width}}")
+        lines.append("  ".join(texts).rstrip())
+    return "\n".join(lines)

@@ -69,6 +69,14 @@ def test_a_process_that_could_not_be_started_is_started_for_the_next_job(monkeyp
         assert workers.submit(abs, -3).result(timeout=60) == 3
 
 
+def test_bars_of_a_process_leave_no_semaphore_behind():
+    """A lock among processes would outlive one that ends at once, and the first process would say so in its output."""
+    with Workers(1) as workers:
+        for module in ("tqdm", "tqdm.auto"):
+            lock = f"type(__import__('importlib').import_module('{module}').tqdm.get_lock()).__module__"
+            assert workers.submit(eval, lock).result(timeout=60) == "_thread"
+
+
 def _raise(error):
     raise error
 

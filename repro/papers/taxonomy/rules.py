@@ -85,25 +85,22 @@ def _distance(values: DataFrame, column: Series, deviation: float) -> dict[str, 
     """A row of `compared`, of percent by objective and seed, a printed column and the deviation between seeds."""
     column, means = column[values.index], values.mean(axis=1)
     row: dict[str, object] = {"objectives": len(values)}
-    for name, measure in (("rmse", _rmse), ("spearman", _spearman)):
-        low, high = statistics.drawn_range(values, functools.partial(measure, column=column))
-        row |= {name: measure(means.to_numpy()[None], column).item(), f"{name}_low": low, f"{name}_high": high}
+    for name, measure in (("rmse", statistics.rms_of), ("spearman", _spearman)):
+        low, high = statistics.drawn_range(values, functools.partial(measure, column=column.to_numpy()))
+        known = measure(means.to_numpy()[None], column.to_numpy()).item()
+        row |= {name: known, f"{name}_low": low, f"{name}_high": high}
     spread = values.std(axis=1).where(values.index.isin(SCATTERED), deviation)
     gaps = means - column
     far = gaps.abs() > 2 * spread * (1 + 1 / values.count(axis=1)) ** 0.5
     return row | {"apart": pd.NA if np.isnan(deviation) else far.sum(), "highest_gap": gaps[column >= TOP].mean()}
 
 
-def _rmse(rows: np.ndarray, column: Series) -> np.ndarray:
-    return np.sqrt(((rows - column.to_numpy()) ** 2).mean(1))
-
-
-def _spearman(rows: np.ndarray, column: Series) -> np.ndarray:
-    """Of every row (draws, objectives) with a column; NaN below three objectives: two give 1 or -1.
+def _spearman(columns: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Of columns (draws, objectives) with a column; NaN below three objectives: two give 1 or -1.
 
     Ranks are those of counts of correct samples: accuracies are logged with two digits, which break ties of means.
     """
-    if rows.shape[1] < 3:
-        return np.full(len(rows), np.nan)
-    counts = np.round(rows * TEST_SAMPLES * SHARED / 100)
-    return statistics.correlation(rankdata(counts, axis=1), rankdata(column.to_numpy()))
+    if columns.shape[1] < 3:
+        return np.full(len(columns), np.nan)
+    counts = np.round(columns * TEST_SAMPLES * SHARED / 100)
+    return statistics.correlation(rankdata(counts, axis=1), rankdata(column))
