@@ -385,11 +385,12 @@ def claims(
 
     Example: repro claims --paper SCE
     """
+    from repro.papers.sources import judged
     from repro.report.claims import lines
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    judged, _, discrepancies = papers.judged(paper)
-    print("\n".join(lines(judged, discrepancies, width)))
+    claimed, _, discrepancies = judged(paper)
+    print("\n".join(lines(claimed, discrepancies, width)))
 
 
 @app.command()

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from repro.recipe import choose
-
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -147,40 +145,6 @@ def _of_every_paper(file: str, read: "Callable[[Path], DataFrame]") -> "DataFram
     paths = {title: folders()[paper] / file for paper, title in offered("TITLE").items()}
     return pd.concat([read(path).assign(paper=title, folder=path.parent.name)
                       for title, path in paths.items() if path.exists()], ignore_index=True)
-
-
-def judged(
-    paper: str = "all", *, verdict: str = "all", level: str = "all"
-) -> "tuple[DataFrame, DataFrame, DataFrame]":
-    """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
-
-    Args:
-        paper: "all" or a title such as "CM-ACC".
-        verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
-
-    Returns:
-        Claims and numbers as `repro.report.claims.judge` has them, with the sentence as `claim`. Discrepancies: id,
-        paper, place, paper_says, others_say, here, and measured, the numbers of ours in one line.
-
-    Raises:
-        ValueError: if a parameter has a value that does not exist, naming those that do.
-    """
-    from repro.papers.sources import reader
-    from repro.report.claims import COMPARED, LEVELS, VERDICTS, judge
-
-    choose("paper", paper, ("all", *titles()))
-    choose("verdict", verdict, ("all", *VERDICTS))
-    choose("level", level, ("all", *LEVELS))
-    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
-                                 for table in map(listed, ("claims", "discrepancies")))
-    read = reader()
-    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read)
-    for column, value in (("verdict", verdict), ("level", level)):
-        claims = claims[(claims[column] == value) | (value == "all")]
-    numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    measured = judge(contradictions, read)[0]["evidence"].replace("", "not measured")
-    discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
-    return claims.reset_index(drop=True), numbers, discrepancies
 
 
 def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

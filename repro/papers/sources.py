@@ -1,4 +1,6 @@
-"""What claims are held against: results of experiments, printed tables, tables beside the figures, and derived ones."""
+"""The claims judged, and what they are held against: results of experiments, printed tables, tables beside the figures,
+and derived ones.
+"""
 
 import functools
 
@@ -7,8 +9,9 @@ from pandas import DataFrame
 
 from repro import experiments
 from repro.data import manifest
-from repro.papers import joined, offered
-from repro.report.claims import CLOSED, LEVELS, PRINTED, Read, Results, level_of
+from repro.papers import joined, listed, offered, titles
+from repro.recipe import choose
+from repro.report.claims import CLOSED, COMPARED, LEVELS, PRINTED, VERDICTS, Read, Results, judge, level_of
 from repro.report.printed import printed
 from repro.report.text import telling_apart
 from repro.run.export import everything
@@ -17,6 +20,37 @@ PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experim
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 DRAWN = ("multiomniglot",)  # data sets of which a seed draws the samples too, alike for recipes of equal data
 NOTHING = Results(DataFrame(), [], "")
+
+
+def judged(
+    paper: str = "all", *, verdict: str = "all", level: str = "all"
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
+
+    Args:
+        paper: "all" or a title such as "CM-ACC".
+        verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
+
+    Returns:
+        Claims and numbers as `repro.report.claims.judge` has them, with the sentence as `claim`. Discrepancies: id,
+        paper, place, paper_says, others_say, here, and measured, the numbers of ours in one line.
+
+    Raises:
+        ValueError: if a parameter has a value that does not exist, naming those that do.
+    """
+    choose("paper", paper, ("all", *titles()))
+    choose("verdict", verdict, ("all", *VERDICTS))
+    choose("level", level, ("all", *LEVELS))
+    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
+                                 for table in map(listed, ("claims", "discrepancies")))
+    read = reader()
+    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read)
+    for column, value in (("verdict", verdict), ("level", level)):
+        claims = claims[(claims[column] == value) | (value == "all")]
+    numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
+    measured = judge(contradictions, read)[0]["evidence"].replace("", "not measured")
+    discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
+    return claims.reset_index(drop=True), numbers, discrepancies
 
 
 def reader() -> Read:

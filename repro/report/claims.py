@@ -495,7 +495,7 @@ def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None)
 
 
 class Evidence:
-    """Verdicts and numbers of claims by their ids, of `repro.papers.judged`, as sentences of a notebook quote them."""
+    """Verdicts and numbers of claims that were judged, by their ids, as sentences of a notebook quote them."""
 
     def __init__(self, claims: DataFrame, numbers: DataFrame) -> None:
         self._verdicts = claims.set_index("id")["verdict"].to_dict()

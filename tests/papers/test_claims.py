@@ -42,7 +42,7 @@ def committed():
     """Claims by id, the numbers behind them, and discrepancies by id, of the committed cells alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_RUNS", "/nonexistent")
-        claims, numbers, discrepancies = papers.judged()
+        claims, numbers, discrepancies = sources.judged()
     return claims.set_index("id"), numbers, discrepancies.set_index("id")
 
 
@@ -145,7 +145,7 @@ def test_numbers_known_beforehand(committed, claim, compared, value):
 def test_without_any_cells_what_needs_training_is_not_run(committed, monkeypatch):
     exported = sources.everything()
     monkeypatch.setattr(sources, "everything", lambda: exported[:0])
-    claims, _, _ = papers.judged()
+    claims, _, _ = sources.judged()
     claims, known = claims.set_index("id"), committed[0]
     derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
     sources_of = {name: table.source for name, table in derived.items()}
@@ -158,7 +158,7 @@ def test_without_any_cells_what_needs_training_is_not_run(committed, monkeypatch
 
 
 def test_claims_of_one_paper_and_verdict():
-    claims, numbers, discrepancies = papers.judged("SCE", verdict="self-consistent")
+    claims, numbers, discrepancies = sources.judged("SCE", verdict="self-consistent")
     assert {*claims["paper"]} == {*discrepancies["paper"]} == {"SCE"} and {*claims["verdict"]} == {"self-consistent"}
     assert {*numbers["id"]} == {*claims["id"]} and len(discrepancies) == 12
     assert "not measured" in {*discrepancies["measured"]}
@@ -171,7 +171,7 @@ def test_claims_of_one_paper_and_verdict():
 ])
 def test_a_choice_of_claims_that_there_is_not_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        papers.judged(**arguments)
+        sources.judged(**arguments)
 
 
 # Tables that papers derive, of made-up results
