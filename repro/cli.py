@@ -117,6 +117,8 @@ def run(
             else:
                 print(experiments.plan_table(experiment.table, **where, **experiment.changed(choices).arguments))
             return
+        if against and (every or output):
+            raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
         if against:
             experiments.require_values(name, against, choices)
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)

@@ -380,10 +380,11 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     check_parameters(choices, experiment.declared.parameters)
     changed = experiment.changed(choices)
     if experiment.pinned and not choices:
-        tqdm.write(experiment.pinned, file=sys.stderr)
         train = "never"
     if train == "never" and name in papers.saved() and changed.recipes <= experiment.recipes:
         stored = everything()
+        if experiment.pinned:
+            tqdm.write(experiment.pinned, file=sys.stderr)
         _tell(experiment.declared.study, [cell for cell, _ in changed.asked().values()], stored)
         return changed.rows(stored)
     if experiment.data and not choices:
@@ -395,18 +396,20 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
 
 
 def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
-    """Raise ValueError unless each of a comma list is a value that tells rows of an experiment apart.
+    """Raise ValueError unless a row of an experiment has all values of a comma list, of fields that tell rows apart.
 
     Arguments as for `run`, and errors; nothing needs to be finished.
     """
     experiment = find(name).changed(choices)
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    known: dict[str, None] = {}
+    rows = []
     for _, row in experiment.asked().values():
         fields = {**row.recipe.to_dict(), **row.called}
-        known |= dict.fromkeys(str(fields[column]) for column in columns if column in fields)
-    for value in values.split(","):
-        choose("against", value.strip(), known)
+        rows.append([str(fields[column]) for column in columns if column in fields])
+    known = dict.fromkeys(value for row in rows for value in row)
+    given = {choose("against", value.strip(), known) for value in values.split(",")}
+    if not any(given <= {*row} for row in rows):
+        raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
 
 
 def draw(name: str, rows: DataFrame) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 LONG = (  # files that take longest, begun first, so that no process works on alone in the end
     "notebooks/test_execution.py", "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_claims.py",
-    "report/test_committed.py", "run/test_engine.py", "examples/test_fifth_paper.py", "image/test_processes.py",
+    "run/test_engine.py", "examples/test_fifth_paper.py", "image/test_processes.py",
     "golden/test_golden.py", "image/test_pretrain.py", "run/test_contract.py", "test_fuzz.py",
     "browser/test_jupyterlab.py", "test_cli_results.py", "test_benchmarks.py", "notebooks/test_notebooks.py",
     "papers/taxonomy/test_glm.py", "report/test_markdown.py",

@@ -155,9 +155,10 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
     pd.testing.assert_frame_equal(written, made, check_dtype=False)
 
 
-def test_a_command_that_trains_never_prints_results_without_data():
+def test_a_command_that_trains_never_prints_results_without_data(capsys):
     pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
     earlier = experiments.run("taxonomy_ucla_earlier", train="never", objectives="CE,AE", seeds="0-1")
+    assert "reads cells of version 2 of the training, today's is 3" in capsys.readouterr().err
     whole = results("taxonomy_ucla_earlier")
     assert earlier["objectives"].tolist() == ["CE", "AE"]
     assert set(earlier["objectives"]) < set(whole["objectives"])
@@ -179,5 +180,7 @@ def test_values_of_rows_are_asked_for_before_anything_is_trained():
     experiments.require_values("floor_and_ceiling", "Scratch", {})
     with pytest.raises(ValueError, match=r"against='randm' is not one of: random, .*did you mean 'random'"):
         experiments.require_values("samplers_with_headroom", "randm", {})
+    with pytest.raises(ValueError, match="against='random,gradient' names no row: none has all of these values"):
+        experiments.require_values("samplers_with_headroom", "random,gradient", {})
     with pytest.raises(ValueError, match="against='gradient' is not one of: random, 128, 1024, 256"):
         experiments.require_values("samplers_with_headroom", "gradient", {"sampler": "random"})

@@ -113,9 +113,9 @@ def abandoned(folder: Path) -> bool:
 def remove_half_written(folder: Path, name: str = "") -> None:
     """Remove what killed processes have left below a folder before it took its place; the caller holds its lock.
 
-    Of files whose names begin with a given one, if the lock is theirs alone.
+    If the lock is that of a name alone: in the folder, what was to be called so, or so with further endings.
     """
-    for path in folder.rglob(f".{glob.escape(name)}*"):
+    for path in folder.glob(f".{glob.escape(name)}.*") if name else folder.rglob(".*"):
         if TEMPORARY.fullmatch(path.name):
             path.unlink()
 

@@ -83,7 +83,7 @@ class Split:
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        ValueError if there is no column or no such one; that no sample is both `check_labels` looks at.
+        ValueError if there is no column or no such one. A sample that is both is refused by `check_labels`.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
 UNGUARDED = ("a script that starts worker processes is imported by each of them: put what it does below "
-             '`if __name__ == "__main__":`, or say engine="inline"')
+             '`if __name__ == "__main__":`, or train with engine="inline"')
 
 
 class Workers(ThreadPoolExecutor):

@@ -44,7 +44,7 @@ class Here:
     lanes: int = 1
 
     def __str__(self) -> str:
-        return f"{self.lanes} lanes" if self.lanes > 1 else "one process"
+        return f"{self.lanes} lanes"
 
     def count(self) -> int:
         """How many processes train."""

@@ -118,6 +118,15 @@ def test_one_process_at_a_time_works_in_a_folder(tmp_path):
     assert other.communicate(timeout=60)[1] == "" and other.returncode == 0
 
 
+def test_under_the_lock_of_a_name_what_others_write_stays(tmp_path):
+    own, beside, below = (f".25{end}.0123456789abcdef" for end in (".jsonl", "6.jsonl", ".npy"))
+    (tmp_path / "parts").mkdir()
+    for path in (tmp_path / own, tmp_path / beside, tmp_path / "parts" / below):
+        path.touch()
+    remove_half_written(tmp_path, "25")
+    assert sorted(path.name for path in tmp_path.rglob(".*")) == sorted([beside, below])
+
+
 def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
     kept = [".gitignore", ".hidden.0123", "cells.csv", "deeper/.a.0123456789abcdeg"]
     for name in (*kept, ".cells.csv.0123456789abcdef", "deeper/.b.json.fedcba9876543210"):

@@ -61,7 +61,7 @@ def test_it_is_small(copy):
 
 def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):
     assert "2 cells of preset smoke on digits, 0 finished" in printed(executed)
-    assert "{'predictor': 64}" in tables(executed)[0]
+    assert "predictor=64" in tables(executed)[0]
     assert len(outputs(executed, "image/png")) == 1
 
 

@@ -128,7 +128,7 @@ def test_category_diversity_of_two_samplers(tmp_path):
         [sampler, "32", modality] for sampler in ("gradient", "random") for modality in ("video", "audio")
     ]
     assert all(1 <= float(row[4]) <= 32 and 20 < float(row[-2]) < 28 for row in rows(notebook))  # ours, expected
-    assert rows(notebook)[0][3] == "{'iterations': 3}"
+    assert rows(notebook)[0][3] == "iterations=3"
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # shares and curves
     uniform = tables(notebook)[-1]
     assert "72.0" in uniform and "36.7" in uniform

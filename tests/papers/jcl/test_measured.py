@@ -69,7 +69,7 @@ def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     settings = {"preset": "smoke", "seeds": "0,1"}
     table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
     assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
-    assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro results export`
+    assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro figures --committed`
     monkeypatch.setattr(measured, "features", functools.partial(pytest.fail, "computed again"))
     found = measured.similarities(repro.TABLES["similarity_variance"].cells("digits", **settings), "cpu")
     assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
