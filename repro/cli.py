@@ -76,7 +76,7 @@ def run(
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[Path | None, Option(help="a CSV file to write every column to")] = None,
-    against: Annotated[str | None, Option(help="a value, such as CE; adds every row's difference from its row")] = None,
+    against: Annotated[str | None, Option(help="a row, by its values: CE or random,256; adds differences")] = None,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
@@ -117,9 +117,9 @@ def run(
             else:
                 print(experiments.plan_table(experiment.table, **where, **experiment.changed(choices).arguments))
             return
-        if against and (every or output):
+        if against is not None and (every or output):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        if against:
+        if against is not None:
             experiments.require_values(name, against, choices)
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
@@ -286,6 +286,7 @@ def results_export() -> None:
 
     Example: repro results export
     """
+    from repro.experiments import studies
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -297,6 +298,9 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
+        for study in studies().values():
+            if other := study.of_other_code(finished):
+                print(f"repro: {other}", file=sys.stderr)
 
 
 @results_app.command("weights")

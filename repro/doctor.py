@@ -33,9 +33,12 @@ def examined(say: Say) -> int:
     for examine in (examined_folder, examined_data, examined_runs, examined_results):
         try:
             problems += examine(say)
+        except ValueError as error:  # a manifest or figures/cells.csv that cannot be read, which says what to do
+            problems.append(str(error))
         except OSError as error:
             remedy = "give yourself the right to read it, or point REPRO_DATA and REPRO_RUNS elsewhere"
             problems.append(f"{error}; {remedy}")
+    problems = list(dict.fromkeys(problems))  # several parts read what one of them could not
     say("\n  ".join([f"problems: {len(problems)}", *problems]))
     return len(problems)
 

@@ -64,6 +64,14 @@ def test_damaged_data_are_named(tmp_path):
     assert lines[-1].startswith(f"  {path} is truncated or damaged") and "fetch it again from https://" in lines[-1]
 
 
+def test_a_manifest_that_cannot_be_read_is_named_once_and_the_rest_is_examined(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("name: mine\ntitle: x\n")
+    count, lines = examined()
+    assert (count, lines[-1]) == (1, f"  {tmp_path}/mine.yaml lacks files; add it")
+    assert any(line.startswith("cells: 0 finished") for line in lines)
+
+
 def test_data_with_the_right_names_and_sizes_are_read(monkeypatch):
     def refuse(declared, root):
         raise ValueError(f"{declared.name} has another digest; fetch it again")

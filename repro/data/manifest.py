@@ -345,6 +345,8 @@ def _declared(path: Path, _changed: int) -> Manifest:
                 raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
+    except KeyError as error:
+        raise ValueError(f"{path} lacks {error.args[0]}; add it") from error
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared

@@ -48,9 +48,10 @@ class Code:
 
     def advice(self) -> str:
         """What to do where it differs."""
-        return (f"raise the version of {self.study} where it is declared if the code gives other numbers; if it gives "
-                f"the same, as a training beside a stored one tells, add {self.identity} to {ACCEPTED.name} beside "
-                f"version {self.version}")
+        return (f"if the code was a mistake, undo it and delete the folders of what it trained; if it gives other "
+                f"numbers, raise the version of {self.study} where it is declared; if it gives the same, as a training "
+                f"beside a stored one tells, add {self.identity} to repro/run/{ACCEPTED.name} beside version "
+                f"{self.version}")
 
 
 @functools.cache
