@@ -659,4 +659,4 @@ def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, cap
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
     run_table("taxonomy", **choices)
     assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
-    assert "raise the version of skeletons" in said and "add 0123456789abcdef to accepted.yaml" in said
+    assert "raise the version of skeletons" in said and "add 0123456789abcdef to repro/run/accepted.yaml" in said

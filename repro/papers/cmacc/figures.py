@@ -214,7 +214,7 @@ PICKS = Plot(
     "pool, in the mean over M of them. Mean and standard deviation over encoders. Source: Fig. 5.",
     x="sampler", y="beyond", panel="modality", prepare=picked, reference="random", reference_label="random",
     names={**SEEN, **{name: look.label for name, look in SAMPLERS.items()}}, least_span=0, finding=_beyond,
-    ylabel="norm of the gradient less that of random picks",
+    ylabel="norm less that of random picks",
 )
 
 
