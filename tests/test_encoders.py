@@ -1,6 +1,7 @@
 """Encoders in files: there and back, what they take, what other files lack, those that come along."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -172,20 +173,19 @@ def test_one_image_or_several_of_numpy_or_torch(pictures):
     torch.testing.assert_close(encoder([images[0], larger]), torch.cat([encoder(images[0]), encoder(larger)]))
 
 
-@pytest.mark.parametrize(("shape", "message"), [
-    ((9, 11), r"shape \(9, 11\); give \(3, height, width\) or .*it is grey: `numpy.stack"),
-    ((1, 9, 11), "it is grey"), ((4, 1, 9, 11), "it is grey"), ((9, 11, 1), "it is grey"),
-    ((9, 11, 3), r"colours stand last: `numpy.moveaxis\(images, -1, -3\)`"), ((2, 9, 11, 3), "colours stand last"),
-    ((4, 9, 11), r"shape \(4, 9, 11\); give \(3, height, width\) or \(number, 3, height, width\)$"),
-    ((1, 2, 3, 9, 11), "give"), ((), "give"), ((0, 3, 9, 11), "there is no image; give at least one"),
-])
-def test_what_is_wrong_with_other_images_is_said(pictures, shape, message):
+@pytest.mark.parametrize("shape", [(9, 11), (1, 9, 11), (9, 11, 3), (2, 9, 11, 3), (4, 9, 11), (1, 2, 3, 9, 11), ()])
+def test_images_of_another_shape_are_told_the_right_one(pictures, shape):
     encoder, image = repro.load(pictures[0]), np.zeros(shape, np.uint8)
+    message = rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, height, width\)\. `numpy"
     for given in (image, torch.from_numpy(image), [image]):
         with pytest.raises(ValueError, match=message):
             encoder(given)
-    with pytest.raises(ValueError, match="there is no image; give at least one"):
-        encoder([])
+
+
+def test_no_image_is_refused(pictures):
+    for given in (np.zeros((0, 3, 9, 11), np.uint8), []):
+        with pytest.raises(ValueError, match="there is no image; give at least one"):
+            repro.load(pictures[0])(given)
 
 
 def test_printed_it_is_three_lines(skeletons, pictures):

@@ -168,13 +168,7 @@ def examples(
 def prepare(
     declared: Manifest, recordings: Mapping[str, np.ndarray], split: manifest.Split, pipeline: str
 ) -> SkeletonSet:
-    """Split recordings as the sensor gave them, drop the short ones and put the others through a pipeline.
-
-    Args:
-        declared: the data set.
-        recordings: as of `readers.read`.
-        split: the protocol.
-        pipeline: of `load`.
+    """Split recordings as of `readers.read`, drop the short ones and put the others through a pipeline of `load`.
 
     Raises:
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of

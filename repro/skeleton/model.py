@@ -85,9 +85,7 @@ class SkeletonModel(nn.Module):
     Each part starts from draws of its own, so that the weights of one do not depend on the kind of another.
 
     Args:
-        recipe: has `units` H and `layers` of encoder and decoder, the size of the `projection` and the kind of its
-            `head`, "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection), what is decoded
-            (`decoder_input`, "readout" or "embedding"), and what `encoder` goes by.
+        recipe: says how large they are, which head there is, what is decoded, and what `encoder` goes by.
         features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
         bones: of the data set, pairs of joints.
     """

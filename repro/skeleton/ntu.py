@@ -233,7 +233,7 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
         raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
     except ValueError as error:
         raise ValueError(f"{error}; {command} again") from error
-    _check(made.names, subset, usable=True)
+    _check(made.names, subset)
     return made
 
 
@@ -281,22 +281,20 @@ def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], in
     if not items:
         raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
                          f"{len(files):,}; unpack the distribution there")
-    _check(items, subset, usable=False)
     missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
     unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
     usable = [items[name] for name in sorted(items.keys() - unusable)]
-    _check([item.name for item in usable], subset, usable=True)
+    _check([item.name for item in usable], subset)
     return path, usable, len(files) - len(usable)
 
 
-def _check(names: Iterable[str], subset: bool, usable: bool) -> None:
-    """Raise ValueError unless the recordings of every protocol, all or the usable ones, are as many as declared."""
+def _check(names: Iterable[str], subset: bool) -> None:
+    """Raise ValueError unless the usable recordings of every protocol are as many as declared."""
     if subset:
         return
     for protocol, split in manifest.load_manifest("ntu").splits.items():
         counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
-        check_counts(f"ntu: recordings {'with a usable skeleton, ' * usable}of protocol {protocol}", counts,
-                     (usable and split.kept) or split.expect,
+        check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
                      "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
 
 

@@ -262,7 +262,7 @@ def test_without_distribution_or_preparation_what_to_do_is_said(distribution, mo
 def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution, repro):
     distribution(FEW)
     for refused in (ntu.prepare, lambda: data.load("ntu")):
-        with pytest.raises(ValueError, match=r"protocol xsub: train 4, test 1; expected train 6, .*--subset"):
+        with pytest.raises(ValueError, match=r"protocol xsub: train 3, test 1; expected train 5, .*--subset"):
             refused()
     _, printed, _ = repro("data", "prepare", "ntu", "--subset", "--workers", "1")
     assert "4 recordings" in printed and "xsub: 3 train of 5 / 1 test of 4 declared" in printed
