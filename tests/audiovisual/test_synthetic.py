@@ -43,11 +43,6 @@ def test_layout(small):
     assert video.shape == (3, 3, 8, 24, 24) and audio.shape == (3, 32, 32)
 
 
-def test_some_pictures_are_those_of_the_whole_set(small):
-    items = [127, 5, 5, 70, 0]
-    assert np.array_equal(synthetic.pictures(items), small.frames.unflatten(0, (-1, 20))[small.pretrain][items])
-
-
 def test_what_is_made_is_kept_by_redundancy(small, monkeypatch):
     other = synthetic.load(0.25)
     assert other.digest != small.digest

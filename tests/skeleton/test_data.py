@@ -181,14 +181,6 @@ def test_a_batch_equals_the_slow_one(index):
         assert (row[len(part):] == 0).all()
 
 
-@pytest.mark.parametrize(("frames", "expected"), [
-    (1, [[3], [0], [2], [4], [1]]), (8, [[3], [0, 2], [4, 1]]), (14, [[3, 0], [2, 4, 1]]), (1000, [[3, 0, 2, 4, 1]]),
-])
-def test_parts_of_similar_length(frames, expected):
-    found = Sequences(*numbered([4, 1, 3, 7, 2])).of_similar_length(torch.arange(5), frames)
-    assert [part.tolist() for part in found] == expected
-
-
 # ---------------------------------------------------------------------------------------------- NW-UCLA itself
 
 REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
