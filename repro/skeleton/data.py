@@ -131,10 +131,7 @@ def load(
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    large = declared.skeletons.reader == "ntu"
-    if large and name != "ntu":
-        raise ValueError(f"the reader 'ntu' is of NTU RGB+D's own data set; give {name} a reader of its own in "
-                         "repro/skeleton/readers.py")
+    large = name == "ntu"
     choose("pipeline", pipeline, ("default", *NTU_PIPELINES) if large else PIPELINES)
     choose("subset", subset, (False, True) if large else (False,))
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]

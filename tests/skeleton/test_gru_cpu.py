@@ -7,22 +7,15 @@ from torch import nn
 from repro.skeleton.gru_cpu import GRU, Packing
 
 
-def pair(features, units, layers, dtype):
-    """Ours and torch's with the same weights."""
-    torch.manual_seed(0)
-    theirs = nn.GRU(features, units, layers).to(dtype)
-    ours = GRU(features, units, layers).to(dtype)
-    ours.load_state_dict(theirs.state_dict())
-    return ours, theirs
-
-
 @pytest.mark.parametrize("lengths", [[1], [4, 4], [3, 7, 1, 7, 2], [9, 1, 1]], ids=str)
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 def test_states_and_gradients_are_those_of_torch(lengths, layers, constant, packed):
     """A state depends on no later frame: those of packed sequences are the valid ones of padded sequences."""
-    ours, theirs = pair(4, 5, layers, torch.float64)
+    torch.manual_seed(0)
+    ours, theirs = GRU(4, 5, layers).double(), nn.GRU(4, 5, layers).double()
+    ours.load_state_dict(theirs.state_dict())
     frames, lengths = max(lengths), torch.tensor(lengths)
     inputs = torch.randn(1 if constant else frames, len(lengths), 4, dtype=torch.float64, requires_grad=True)
     expected = theirs(inputs.expand(frames, -1, -1))[0]
@@ -41,16 +34,3 @@ def test_states_and_gradients_are_those_of_torch(lengths, layers, constant, pack
                  for made, network in ((states, ours), (expected, theirs))]
     for own, other in zip(*gradients, strict=True):
         torch.testing.assert_close(own, other, atol=1e-11, rtol=1e-11)
-
-
-def test_bfloat16_products_stay_close_to_float32():
-    ours, theirs = pair(20, 64, 1, torch.float32)
-    inputs = torch.randn(30, 8, 20)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        states = ours(inputs)
-    exact = theirs(inputs)[0]
-    assert states.dtype == torch.float32 and 0 < (states - exact).abs().max() < 0.03
-    states.square().mean().backward()
-    exact.square().mean().backward()
-    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert (mine.grad - other.grad).norm() < 0.03 * other.grad.norm()

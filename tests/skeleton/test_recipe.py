@@ -27,6 +27,7 @@ def test_ntu_departs_from_the_recipe_of_ucla_where_its_released_configuration_do
     usual, recipe = SkeletonRecipe(dataset="ucla"), paper("ntu", "CE")
     assert usual == paper("ucla", "CE")
     assert recipe == usual.replace(dataset="ntu", **NTU) and paper("ntu", "CE", layers=3) == recipe.replace(layers=3)
+    assert paper("ntu", "CE", pipeline="authors") == recipe != paper("ntu", "CE", pipeline="predict_cluster")
 
 
 @pytest.mark.parametrize(("changes", "message"), [

@@ -1,14 +1,12 @@
 """The taxonomy's tables: which cells there are, and what is refused before anything is made."""
 
 import functools
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from repro import run_table
 from repro.experiments import find_table
-from repro.skeleton import study
 from repro.skeleton.recipe import METHODS
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -35,18 +33,6 @@ def test_a_cell_is_the_same_on_every_device(name, choices, monkeypatch):
     assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
     with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
         listed(device="cuda", precision="bfloat16")
-
-
-@pytest.mark.parametrize(("dataset", "pipeline", "expected"), [
-    ("ntu", "authors", "default"), ("ntu", "default", "default"), ("ntu", "predict_cluster", "predict_cluster"),
-    ("synthetic", "raw", "raw"),
-])
-def test_one_computation_has_one_pipeline(dataset, pipeline, expected, monkeypatch):
-    absent = SimpleNamespace(name=dataset, digest="d", lengths=torch.tensor([3, 300]))
-    monkeypatch.setattr(study, "load_once", lambda *_, **__: absent)
-    found, = cells("CE", dataset, preset="smoke", pipeline=pipeline)
-    assert found.recipe.pipeline == expected
-    assert found.label == ("CE" if expected == "default" else f"CE, pipeline={expected}")
 
 
 def test_what_a_table_does_not_compare_is_refused_before_anything_is_made(runs):
