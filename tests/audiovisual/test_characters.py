@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-import yaml
 from PIL import Image
 from scipy.stats import chisquare
 from sklearn.datasets import load_digits
@@ -63,27 +62,19 @@ def slow_drawings():
 
 
 @pytest.fixture
-def omniglot(folders, monkeypatch):
-    """Writes files as the archive, declares them as `multiomniglot`, and returns where it lies."""
-    monkeypatch.setattr(manifest, "project_root", lambda: folders)
-    (folders / "data_manifests").mkdir()
-
+def omniglot(folders, declare):
+    """Writes files as the archive and declares them as `multiomniglot`."""
     def write(files, *, numbers=NUMBERS):
         path = folders / "data" / "omniglot" / "images_background.zip"
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w") as archive:
             for name, contents in reversed(files.items()):
                 archive.writestr(f"images_background/{name}", contents)
-        values = {
-            "name": "multiomniglot", "title": "t", "access": "form", "source": "https://example.org", "licence": "l",
-            "files": [{"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
-                       "members": len(files), "digest": manifest.content_digest(sorted(files.items()))}],
-            "splits": {"drawings": {"train": {"alphabet": list(ALPHABETS), "drawing": list(numbers["train"])},
-                                    "test": {"alphabet": list(ALPHABETS), "drawing": list(numbers["held_out"])},
-                                    "expect": {"classes": sum(SIZES)}}},
-        }
-        (folders / "data_manifests" / "multiomniglot.yaml").write_text(yaml.safe_dump(values))
-        return path
+        declared = {"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
+                    "members": len(files), "digest": manifest.content_digest(sorted(files.items()))}
+        parts = {part: {"alphabet": list(ALPHABETS), "drawing": list(numbers[of])}
+                 for part, of in (("train", "train"), ("test", "held_out"))}
+        declare("multiomniglot", files=[declared], splits={"drawings": parts | {"expect": {"classes": sum(SIZES)}}})
 
     return write
 

@@ -7,7 +7,6 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-import yaml
 from made_up_skeletons import CPU, made_up
 from slow_skeletons import slow_scale, slow_thin_out, slow_view_invariant
 
@@ -39,19 +38,14 @@ SMALL = dict(recording(name, body(length, length)) for name, length in (
     ("a01_s01_e00_v01", 1), ("a01_s01_e01_v01", 10), ("a02_s01_e00_v01", 11), ("a12_s02_e00_v02", 51),
     ("a08_s02_e00_v02", 99), ("a04_s10_e00_v03", 100), ("a11_s03_e01_v03", 6), ("a09_s03_e01_v03", 149),
 ))
-OFFICIAL = yaml.safe_load((manifest.shipped("data_manifests") / "ucla.yaml").read_text())
 COUNTS = {"expect": {"train": 5, "test": 3}, "kept": {"train": 3, "test": 2}}
 
 
 @pytest.fixture
-def distribution(tmp_path, monkeypatch):
+def distribution(folders, declare):
     """Writes files as the official archive or folder, declares them as data set `ucla`, and returns the data root."""
-    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    (tmp_path / "data_manifests").mkdir()
-
     def write(files=SMALL, unpacked=False, **counts):
-        root = tmp_path / ("folder" if unpacked else "archive")
+        root = folders / "data"
         (root / "nw_ucla" / "all_sqe").mkdir(parents=True)
         for name, contents in files.items():
             (root / "nw_ucla" / "all_sqe" / name).write_bytes(contents)
@@ -62,8 +56,7 @@ def distribution(tmp_path, monkeypatch):
         archive = {"name": "nw_ucla/all_sqe.zip", "bytes": sum(map(len, files.values())), "members": len(files),
                    "digest": manifest.content_digest(sorted(files.items()))}
         split = {"train": {"views": [1, 2]}, "test": {"views": [3]}} | COUNTS | counts
-        values = OFFICIAL | {"source": "https://example.org", "files": [archive], "splits": {"xview": split}}
-        (tmp_path / "data_manifests" / "ucla.yaml").write_text(yaml.safe_dump(values))
+        declare("ucla", files=[archive], splits={"xview": split})
         return root
 
     return write

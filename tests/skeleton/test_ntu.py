@@ -6,7 +6,6 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-import yaml
 from made_up_skeletons import CPU
 from ntu_files import (
     AGAIN,
@@ -177,19 +176,13 @@ SPLITS = {
 
 
 @pytest.fixture
-def distribution(tmp_path, monkeypatch):
+def distribution(folders, declare):
     """Writes files as the official folder or zip, declares them as the whole of `ntu`, and returns the data root."""
-    (tmp_path / "data_manifests").mkdir()
-    official = manifest.project_root() / "data_manifests" / "ntu.yaml"
-    declared = yaml.safe_load(official.read_text()) | {"splits": SPLITS}
-    (tmp_path / "data_manifests" / "ntu.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
-    (tmp_path / "data_manifests" / "ntu_missing.txt").write_text("S001C002P005R002A008\nS001C002P006R001A008\n")
-    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    declare("ntu", splits=SPLITS)
+    (folders / "data_manifests" / "ntu_missing.txt").write_text("S001C002P005R002A008\nS001C002P006R001A008\n")
 
     def write(files=FILES, packed=False):
-        root = tmp_path / "data"
+        root = folders / "data"
         (root / "ntu" / "nturgb+d_skeletons").mkdir(parents=True, exist_ok=True)
         for name, value in files.items():
             path = root / "ntu" / "nturgb+d_skeletons" / f"{name}.skeleton"
