@@ -38,9 +38,8 @@ class Encoder(nn.Module):
 class BidirectionalEncoder(nn.Module):
     """An `Encoder` that reads both ways: forward at the last valid frame, then backward at the first, top layer.
 
-    Each direction has H / 2 units, which leaves head and decoder as they are; in the repository's earlier auto-encoder,
-    which reads both ways, it has H. There the backward direction reads a batch's padding before the sequence, which is
-    not reproduced: here padding is never read. Torch computes it in float32 and packs by itself.
+    Each direction has H / 2 units, which leaves head and decoder as they are. In the repository's earlier auto-encoder
+    it has H and reads a batch's padding too; here padding is never read. Torch computes in float32 and packs by itself.
     """
 
     def __init__(self, features: int, units: int, layers: int) -> None:
