@@ -9,7 +9,6 @@ paper's numbers of clips: 240,000 of Kinetics-700, 1.8 million of AudioSet.
 
 import functools
 import io
-import math
 import statistics
 import time
 from fractions import Fraction
@@ -66,7 +65,7 @@ def main() -> None:
         files = [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
     sizes = (128, 256) if needs == "video" else (128,)
     readers = {"sound, decoded": decode.read_sound}
-    readers |= {f"all, size {size}": functools.partial(decode.decode, needs=needs, size=size, listed=math.nan)
+    readers |= {f"all, size {size}": functools.partial(decode.decode, needs=needs, size=size)
                 for size in sizes}
     if needs == "video":
         readers["pictures, decoded"] = decoded

@@ -4,7 +4,9 @@ A file is safetensors: the weights of the encoder alone, without heads, and four
 
     architecture  arguments of the model that the encoder is part of
     recipe        every hyper-parameter of the training
-    view          how the encoder's input is made
+    view          how the encoder's input is made: the arguments of a `RecordedView`; or of a `CentredView` resize and
+                  size (pixels of the shorter side, and of the central crop), square (whether the longer side is
+                  resized to as many), mean and std (of red, green and blue in [0, 1])
     provenance    the cell: what it is called, key, seed, data, preset, version, commit, and what was measured of it
 """
 
@@ -133,7 +135,9 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
     recipe: Any = study.recipe.from_dict(stored["recipe"])
     model: ImageModel | SkeletonModel
     if isinstance(recipe, ImageRecipe):
-        model, view = image_study.trained_model(state, recipe), described_view(augment.centred_view(recipe))
+        model, centred = image_study.trained_model(state, recipe), augment.centred_view(recipe)
+        view = {"resize": centred.resize, "size": centred.size, "square": centred.square}
+        view |= centred.normalisation._asdict()
     else:
         model = skeleton_study.trained_model(state, recipe)
         view = dataclasses.asdict(skeletons.recorded_view(recipe))
@@ -205,17 +209,8 @@ def encoder_of(model: ImageModel | SkeletonModel) -> nn.Module:
     return model.trunk if isinstance(model, ImageModel) else model.encoder
 
 
-def described_view(view: CentredView) -> dict[str, Any]:
-    """A view of images as files hold it.
-
-    That is resize and size (pixels of the shorter side, and of the central crop), square (whether the longer side is
-    resized to as many), mean and std (of red, green and blue in [0, 1]).
-    """
-    return {"resize": view.resize, "size": view.size, "square": view.square} | view.normalisation._asdict()
-
-
 def _centred_view(described: dict[str, Any]) -> CentredView:
-    """The view that `described_view` describes; TypeError or ValueError if there is none."""
+    """The view of images that a file describes; TypeError or ValueError if there is none."""
     values = dict(described)
     check_parts(values, {"mean": list, "std": list, "size": int, "resize": int, "square": bool})
     mean, std = (tuple(map(float, values.pop(name))) for name in Normalisation._fields)
@@ -231,13 +226,9 @@ def _pictures(given: Any) -> Tensor:
         return images[None]
     if images.ndim == 4 and images.shape[1] == 3:
         return images
-    hint = ""
-    if images.ndim in (3, 4) and images.shape[-1] == 3:
-        hint = "; colours stand last: `numpy.moveaxis(images, -1, -3)` puts them first"
-    elif images.ndim == 2 or (images.ndim in (3, 4) and 1 in (images.shape[-3], images.shape[-1])):
-        hint = "; it is grey: `numpy.stack([image] * 3)` of (height, width) gives three colours"
-    raise ValueError(f"images have the shape {tuple(images.shape)}; give (3, height, width) or "
-                     f"(number, 3, height, width){hint}")
+    raise ValueError(f"images have the shape {tuple(images.shape)}; give (3, height, width) or (number, 3, height, "
+                     "width). `numpy.moveaxis(images, -1, -3)` puts colours first, `numpy.stack([image] * 3)` makes "
+                     "three of a grey image")
 
 
 def _contents(path: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:

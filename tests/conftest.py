@@ -79,6 +79,25 @@ def folders(tmp_path, monkeypatch, runs):
 
 
 @pytest.fixture
+def declare(folders, monkeypatch):
+    """Lets the manifest of a data set have other fields, in a project of the test's own; `folders` is its root."""
+    import shutil
+
+    import yaml
+
+    from repro.data import manifest
+
+    shutil.copytree(manifest.shipped("data_manifests"), folders / "data_manifests")
+    monkeypatch.setattr(manifest, "project_root", lambda: folders)
+
+    def change(name: str, **fields: object) -> None:
+        path = folders / "data_manifests" / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | fields, sort_keys=False))
+
+    return change
+
+
+@pytest.fixture
 def repro(folders, monkeypatch, capsys):
     """Runs the command line in this process, without data and runs; returns its status, output and errors."""
     from repro import cli

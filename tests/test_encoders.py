@@ -1,6 +1,7 @@
 """Encoders in files: there and back, what they take, what other files lack, those that come along."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -148,16 +149,10 @@ def test_one_recording_or_several_of_numpy_or_torch(skeletons, recordings):
     torch.testing.assert_close(encoder(stacked), expected[[0, 0]])
 
 
-@pytest.mark.parametrize(("wrong", "message"), [
-    (np.zeros((30, 25, 3)), r"recording 1: its shape is \(30, 25, 3\); give \(frames, 20, 3\)"),
-    (torch.zeros(30, 60), r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"),
-    (np.full((30, 20, 3), np.nan), "recording 1: a coordinate is not finite"),
-    (np.zeros((30, 20, 3)), "recording 1: joints 0 and 1 coincide"),
-])
-def test_a_recording_that_cannot_be_transformed_is_named(skeletons, recordings, wrong, message):
+def test_a_recording_that_cannot_be_transformed_is_named(skeletons, recordings):
     encoder = repro.load(skeletons)
-    with pytest.raises(ValueError, match=message):
-        encoder([recordings[0], wrong])
+    with pytest.raises(ValueError, match=r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"):
+        encoder([recordings[0], torch.zeros(30, 60)])
     with pytest.raises(ValueError, match="there is no recording"):
         encoder([])
 
@@ -178,26 +173,19 @@ def test_one_image_or_several_of_numpy_or_torch(pictures):
     torch.testing.assert_close(encoder([images[0], larger]), torch.cat([encoder(images[0]), encoder(larger)]))
 
 
-@pytest.mark.parametrize(("shape", "message"), [
-    ((9, 11), r"shape \(9, 11\); give \(3, height, width\) or .*it is grey: `numpy.stack"),
-    ((1, 9, 11), r"shape \(1, 9, 11\); .*it is grey"), ((4, 1, 9, 11), "it is grey"), ((9, 11, 1), "it is grey"),
-    ((9, 11, 3), r"colours stand last: `numpy.moveaxis\(images, -1, -3\)`"), ((2, 9, 11, 3), "colours stand last"),
-    ((4, 9, 11), r"shape \(4, 9, 11\); give \(3, height, width\) or \(number, 3, height, width\)$"),
-    ((1, 2, 3, 9, 11), "give"), ((), "give"), ((0, 3, 9, 11), "there is no image; give at least one"),
-])
-def test_what_is_wrong_with_other_images_is_said(pictures, shape, message):
+@pytest.mark.parametrize("shape", [(9, 11), (1, 9, 11), (9, 11, 3), (2, 9, 11, 3), (4, 9, 11), (1, 2, 3, 9, 11), ()])
+def test_images_of_another_shape_are_told_the_right_one(pictures, shape):
     encoder, image = repro.load(pictures[0]), np.zeros(shape, np.uint8)
+    message = rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, height, width\)\. `numpy"
     for given in (image, torch.from_numpy(image), [image]):
         with pytest.raises(ValueError, match=message):
             encoder(given)
 
 
-def test_images_of_another_range_or_none_are_refused(pictures):
-    encoder = repro.load(pictures[0])
-    with pytest.raises(ValueError, match=r"images are torch\.float64 from 0 to 255; give floating point in \[0, 1\]"):
-        encoder(np.linspace(0, 255, 300).reshape(3, 10, 10))
-    with pytest.raises(ValueError, match="there is no image; give at least one"):
-        encoder([])
+def test_no_image_is_refused(pictures):
+    for given in (np.zeros((0, 3, 9, 11), np.uint8), []):
+        with pytest.raises(ValueError, match="there is no image; give at least one"):
+            repro.load(pictures[0])(given)
 
 
 def test_printed_it_is_three_lines(skeletons, pictures):
@@ -214,14 +202,11 @@ def test_printed_it_is_three_lines(skeletons, pictures):
 # ------------------------------------------------------------------------------------------- foreign and damaged files
 
 
-def test_no_file_names_those_that_come_along(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"absent\.safetensors is no file, nor one of the encoders that come "
-                                                r"along \(.*\); write one with `repro results weights KEY`"):
-        repro.load(tmp_path / "absent.safetensors")
-
-
-def test_a_file_from_elsewhere_is_told_what_it_lacks(tmp_path, skeletons):
+def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, skeletons):
     path = tmp_path / "theirs.safetensors"
+    with pytest.raises(FileNotFoundError, match=r"theirs\.safetensors is no file, nor one of the encoders that come "
+                                                r"along \(.*\); write one with `repro results weights KEY`"):
+        repro.load(path)
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
     message = (r"theirs\.safetensors lacks architecture, recipe, view, provenance in its metadata, .* it comes from "
                r"elsewhere, .*read its tensors by `safetensors.torch.load_file`$")
@@ -232,25 +217,22 @@ def test_a_file_from_elsewhere_is_told_what_it_lacks(tmp_path, skeletons):
         repro.load(path)
 
 
-@pytest.mark.parametrize("damage", [
-    lambda content: b"", lambda content: b"a text\n" * 50, lambda content: content[:-9],
-])
-def test_a_damaged_file_is_named(tmp_path, skeletons, damage):
-    path = tmp_path / "encoder.safetensors"
-    path.write_bytes(damage(skeletons.read_bytes()))
-    with pytest.raises(ValueError, match=r"encoder\.safetensors is no sound safetensors file .*write or fetch it"):
-        repro.load(path)
+def test_a_damaged_file_is_named(tmp_path, skeletons):
+    path, whole = tmp_path / "encoder.safetensors", skeletons.read_bytes()
+    for damaged in (b"", b"a text\n" * 50, whole[:-9]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"encoder\.safetensors is no sound safetensors file .*write or fetch it"):
+            repro.load(path)
 
 
 @pytest.mark.parametrize(("texts", "message"), [
     ({"view": {"pipeline": "defualt"}}, "describes a view or a cell that cannot be .*is not one of"),
     ({"view": {"size": 8}}, "describes a view or a cell that cannot be"),
     ({"provenance": {"seed": "0"}}, "cannot be .seed is '0'"),
-    ({"view": "[]"}, "no sound safetensors file .*it holds a list"), ({"recipe": "{"}, "no sound safetensors file"),
-    ({"recipe": '{"rate": NaN}'}, "'NaN' is not a finite number"), ({"recipe": "[" * 100_000}, "nested too deeply"),
+    ({"view": "[]"}, "no sound safetensors file .*it holds a list"),
     ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"), ({"architecture": "{}"}, "does not hold"),
     ({"recipe": {"units": 5}}, "does not hold the encoder it describes (?s:.*)gru.weight_hh_l0"),
-    ({"recipe": {"units": "5"}}, "does not hold"), ({"recipe": {"layers": "1"}}, "does not hold"),
+    ({"recipe": {"units": "5"}}, "does not hold"),
 ])
 def test_a_file_of_skeletons_that_contradicts_itself_is_refused(tmp_path, skeletons, texts, message):
     path = changed(skeletons, tmp_path / "encoder.safetensors", **texts)
@@ -258,26 +240,20 @@ def test_a_file_of_skeletons_that_contradicts_itself_is_refused(tmp_path, skelet
         repro.load(path)
 
 
-@pytest.mark.parametrize(("view", "message"), [
-    ({"mean": [0.5, 0.5]}, "three finite"), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "mean is"),
-    ({"mean": ["a", 1, 2]}, "could not convert"), ({"mean": [[1], 1, 2]}, "must be"), ({"size": 8.5}, "size is 8.5"),
-    ({"square": 1}, "square is 1"), ({"resize": 7}, "size=8, resize=7 should be"), ({"size": 0}, "size=0"),
-    ({"more": 1}, "more"),
-])
-def test_a_view_that_cannot_be_made_is_refused(tmp_path, pictures, view, message):
-    path = changed(pictures[0], tmp_path / "encoder.safetensors", view=view)
-    with pytest.raises(ValueError, match=rf"encoder\.safetensors describes a view .* cannot be .*{message}"):
-        repro.load(path)
-
-
-@pytest.mark.parametrize(("tensors", "architecture", "message"), [
-    ({}, {"name": "resnet34"}, ""), ({}, {"layers": 3}, "layers"), ({}, {"projection": -3}, ""),
-    ({"9.weight": torch.zeros(3)}, {}, "9.weight"), ({"0.weight": torch.zeros(3)}, {}, "0.weight"),
-    ({"4.bias": torch.full((FEATURES,), float("nan"))}, {}, "4.bias is not finite"),
-])
-def test_a_file_that_describes_another_model_is_refused(tmp_path, pictures, tensors, architecture, message):
-    path = changed(pictures[0], tmp_path / "encoder.safetensors", tensors, architecture=architecture)
-    with pytest.raises(ValueError, match=rf"does not hold the encoder it describes (?s:.*){message}(?s:.*)export it"):
+@pytest.mark.parametrize(("texts", "tensors", "message"), [
+    *(({"view": view}, {}, f"describes a view .* cannot be .*{message}") for view, message in (
+        ({"mean": [0.5, 0.5]}, "three finite"), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "mean is"),
+        ({"mean": ["a", 1, 2]}, "could not convert"), ({"mean": [[1], 1, 2]}, "must be"), ({"square": 1}, "square is"),
+        ({"resize": 7}, "size=8, resize=7 should be"), ({"more": 1}, "more"))),
+    *(({"architecture": architecture}, {}, f"does not hold the encoder it describes (?s:.*){message}(?s:.*)export it")
+      for architecture, message in (({"name": "resnet34"}, ""), ({"layers": 3}, "layers"), ({"projection": -3}, ""))),
+    *(({}, {name: values}, f"does not hold the encoder it describes (?s:.*){name}") for name, values in (
+        ("9.weight", torch.zeros(3)), ("0.weight", torch.zeros(3)),
+        ("4.bias", torch.full((FEATURES,), float("nan"))))),
+], ids=str)
+def test_a_file_of_images_that_contradicts_itself_is_refused(tmp_path, pictures, texts, tensors, message):
+    path = changed(pictures[0], tmp_path / "encoder.safetensors", tensors, **texts)
+    with pytest.raises(ValueError, match=rf"encoder\.safetensors {message}"):
         repro.load(path)
 
 

@@ -32,7 +32,7 @@ LONGEST = 120                 # seconds of a clip; a file that lasts longer was 
 KINDS = "avi,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,wav,ogg"    # FFmpeg's names of what is read
 EMPTY_RIFF = (0, 2**32 - 1)   # what is written for a size by programs that cannot go back to correct it
 VIEW = 16                     # frames of the paper's views; a shorter clip repeats, which is noted
-TOLERANCE = 0.5               # seconds by which lengths may differ without a note
+TOLERANCE = 0.5               # seconds by which a file may last less than it announces
 
 RATE = 10                     # pictures per second
 SIZE = 128                    # height of a picture in pixels
@@ -76,14 +76,13 @@ class Track(NamedTuple):
         return self.start + Fraction(len(self.samples), self.rate)
 
 
-def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
+def decode(contents: bytes, *, needs: str, size: int) -> Clip:
     """Decode a file.
 
     Args:
         contents: of the file.
         needs: "video", with sound if there is any, or "audio" alone.
         size: of the pictures, which are 4/3 as wide.
-        listed: seconds that the data set's lists say it lasts, NaN if they do not.
 
     Raises:
         ValueError: if it is truncated, damaged, without what it needs, or no clip.
@@ -112,8 +111,6 @@ def decode(contents: bytes, *, needs: str, size: int, listed: float) -> Clip:
         notes.append("no sound")
     if count < VIEW:
         notes.append(f"{count} frames, a view has {VIEW}")
-    if abs(end - start - listed) > TOLERANCE:
-        notes.append(f"lasts {float(end - start):.2f} s, {listed:.2f} s are listed")
     return Clip(frames, log_mel(samples), tuple(notes))
 
 
@@ -167,11 +164,14 @@ def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fra
     Raises:
         ValueError: if there are none, one of them is damaged, or the file is no clip.
     """
+    from av.video.reformatter import VideoReformatter
+
     with opened(contents) as container:
         usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
         timed = ((frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame)
                  for frame in _decoded(container, "video"))
-        frames, start, end = shown(in_order(timed), _fitter(size))
+        scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
+        frames, start, end = shown(in_order(timed), lambda frame: _fitted(frame, size, scaler))
     if not frames:
         raise ValueError("holds no pictures that can be decoded; truncated?")
     return np.stack(frames), start, end
@@ -217,22 +217,17 @@ def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tu
         yield heapq.heappop(times), duration, picture
 
 
-def _fitter(size: int) -> Callable[[Any], np.ndarray]:
-    """A function that makes (size, 4/3 size, 3) uint8 of a decoded frame."""
-    from av.video.reformatter import Interpolation, VideoReformatter
+def _fitted(frame: Any, size: int, scaler: Any) -> np.ndarray:
+    """A decoded frame as (size, 4/3 size, 3) uint8."""
+    from av.video.reformatter import Interpolation
 
-    scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
     exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # the same on every processor
     high, wide = size, width(size)
-
-    def fit(frame: Any) -> np.ndarray:
-        scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
-        height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
-        scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
-        top, left = (height - high) // 2, (across - wide) // 2
-        return scaled[top : top + high, left : left + wide]
-
-    return fit
+    scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
+    height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
+    scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
+    top, left = (height - high) // 2, (across - wide) // 2
+    return scaled[top : top + high, left : left + wide]
 
 
 # Sound

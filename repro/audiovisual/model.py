@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad, relu
 
-from repro.audiovisual import MODALITIES, WIDTHS
+from repro.audiovisual import MODALITIES
 from repro.contrast.momentum import GhostBatchNorm, dealt
-from repro.recipe import choose
 
 REGIONS = 3  # parts of a picture that "small_image" tells apart along each axis
 KAIMING = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")  # as ResNets start
@@ -214,16 +213,11 @@ class Encoder(nn.Module):
         width: C, size of the features, a multiple of 32, to which other layers are in proportion (the papers' 512).
         channels: of the inputs: colours of a video or picture, mel bands of sound; by default the usual ones.
         groups: of ghost batch normalisation, to which samples i mod groups belong in training; 1 is the plain one.
-
-    Raises:
-        ValueError: if the trunk is another one, or width or groups are not such numbers.
     """
 
     def __init__(self, trunk: str, width: int, *, channels: int | None = None, groups: int = 1) -> None:
         super().__init__()
-        make, usual = TRUNKS[choose("trunk", trunk, TRUNKS)]
-        if width < WIDTHS or width % WIDTHS:
-            raise ValueError(f"width={width} should be a multiple of {WIDTHS} (the papers' 512)")
+        make, usual = TRUNKS[trunk]
         self.name, self.width, self.groups, self.channels = trunk, width, groups, channels or usual
         self.layers = make(width, self.channels, groups)
 

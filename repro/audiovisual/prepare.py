@@ -157,8 +157,7 @@ def find(name: str, root: Path | None, subset: bool) -> Source:
         raise FileNotFoundError(f"{below} there is no file of the {len(listing.clips):,} clips that the lists name")
     if missing and not subset:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
-    items = [Item(clip, files[clip], float(seconds)) for clip, seconds in listing.clips.seconds.items()
-             if clip in files]
+    items = [Item(clip, files[clip]) for clip in listing.clips.index if clip in files]
     return Source(layout.needs, listing, items, missing)
 
 
@@ -190,7 +189,7 @@ def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict
     Raises:
         ValueError: if the file cannot be used.
     """
-    made = decode(item.entry.read(), needs=needs, size=size, listed=item.seconds)
+    made = decode(item.entry.read(), needs=needs, size=size)
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about

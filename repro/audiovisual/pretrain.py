@@ -99,7 +99,9 @@ class Pretrainer(Gatherer):
         self.terms = (*contrasted, "loss", *(f"categories_{modality}" for modality in selected))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            encoders = [_encoder(recipe, modality, data) for modality in MODALITIES]
+            trunks = {"video": recipe.video_trunk, "audio": recipe.audio_trunk}
+            encoders = [Encoder(trunk, recipe.width, channels=channels_of(data, modality), groups=recipe.groups)
+                        for modality, trunk in trunks.items()]  # of a modality that the data lack, of the usual ones
             self.towers = Towers(*encoders, embedding=recipe.embedding, extra_layer=recipe.extra_layer)
             supervised = self.modalities if method == "supervised" else ()
             classifiers = {modality: nn.Linear(recipe.width, sum(data.sizes)) for modality in supervised}
@@ -338,9 +340,3 @@ class Pretrainer(Gatherer):
         if len(items) == len(index):
             return index
         return items[: len(items) // groups * groups] if len(items) >= 2 * groups else items[:0]
-
-
-def _encoder(recipe: AudioVisualRecipe, modality: str, data: Pairs) -> Encoder:
-    """The encoder of a modality, for as many channels as the data has; of a modality it lacks, the usual ones."""
-    trunk = getattr(recipe, f"{modality}_trunk")
-    return Encoder(trunk, recipe.width, channels=channels_of(data, modality), groups=recipe.groups)

@@ -29,8 +29,7 @@ Texts = Mapping[str, str]     # of the lists, by file name
 class Listing(NamedTuple):
     """The clips that the lists of a data set name, a row per name, sorted, and its classes in the order of the labels.
 
-    Of a clip: its `label`, -1 where there is none; `seconds` that it should last, NaN where the lists do not say; and
-    what the splits in the manifest select on, such as `fold`.
+    Of a clip: its `label`, -1 where there is none, and what the splits in the manifest select on, such as `fold`.
     """
 
     clips: DataFrame
@@ -83,7 +82,7 @@ def esc50(texts: Texts) -> Listing:
     rows = rows.rename(columns={"target": "number", "category": "kind"})
     clips = rows.assign(
         name=rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False),
-        fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true", seconds=5.0,
+        fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true",
     )
     return _listing(clips, _classes(rows), ["fold", "esc10"])
 
@@ -152,8 +151,8 @@ def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> L
     """The listing of rows with a `name`, its class as `kind`, "" where there is none, and columns of splits."""
     _require(~rows.name.duplicated(), rows, "of a clip that is not listed before")
     numbers = {kind: number for number, kind in enumerate(classes)} | {"": -1}
-    rows = rows.assign(label=rows.kind.map(numbers).astype(np.int64), seconds=rows.get("seconds", np.nan))
-    return Listing(rows.set_index("name")[["label", "seconds", *columns]].sort_index(), classes)
+    rows = rows.assign(label=rows.kind.map(numbers).astype(np.int64))
+    return Listing(rows.set_index("name")[["label", *columns]].sort_index(), classes)
 
 
 def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object) -> Listing:
@@ -166,13 +165,13 @@ def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object
 
 
 def _together(parts: Mapping[str, str], texts: Texts, read: Callable[[str], DataFrame]) -> DataFrame:
-    """The rows of those lists that are there, with their `part`, `start` and `end` as numbers, and `seconds`."""
+    """The rows of those lists that are there, with their `part`, and `start` and `end` as numbers."""
     lists = [read(file).assign(part=part) for file, part in parts.items() if file in texts]
     if not lists:
         raise FileNotFoundError(f"none of its lists {', '.join(parts)} is there")
     rows = pd.concat(lists, ignore_index=True).astype({"start": float, "end": float})
     _require(rows.start < rows.end, rows, "of a clip that ends after its start")
-    return rows.assign(seconds=rows.end - rows.start)
+    return rows
 
 
 def _classes(rows: DataFrame) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ same on every machine.
 import functools
 import itertools
 import pathlib
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,12 +103,6 @@ def make(redundancy: float) -> dict[str, np.ndarray]:
         "mel": np.concatenate(mel),
         "first_row": np.arange(len(parts) + 1) * FRAMES * ROWS_PER_FRAME,
     }
-
-
-def pictures(items: Sequence[int]) -> np.ndarray:
-    """Pictures (m, 20, 24, 24, 3) uint8 of the clips for pre-training of these indices; the others are not made."""
-    scenes = cast("pretrain", 0.5)
-    return np.stack([film(scenes[item], _generator("pretrain", 1 + item)) for item in items])
 
 
 def cast(part: str, redundancy: float) -> list[Scene]:

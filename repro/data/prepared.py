@@ -47,12 +47,10 @@ class Item:
     Attributes:
         name: of the item, in its data set.
         entry: the file.
-        seconds: that it should last, NaN if nobody says.
     """
 
     name: str
     entry: Entry
-    seconds: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)

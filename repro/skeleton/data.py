@@ -131,10 +131,7 @@ def load(
         FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared.
     """
     declared = manifest.load_manifest(choose("dataset", name, DATASETS))
-    large = declared.skeletons.reader == "ntu"
-    if large and name != "ntu":
-        raise ValueError(f"the reader 'ntu' is of NTU RGB+D's own data set; give {name} a reader of its own in "
-                         "repro/skeleton/readers.py")
+    large = name == "ntu"
     choose("pipeline", pipeline, ("default", *NTU_PIPELINES) if large else PIPELINES)
     choose("subset", subset, (False, True) if large else (False,))
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
@@ -168,13 +165,7 @@ def examples(
 def prepare(
     declared: Manifest, recordings: Mapping[str, np.ndarray], split: manifest.Split, pipeline: str
 ) -> SkeletonSet:
-    """Split recordings as the sensor gave them, drop the short ones and put the others through a pipeline.
-
-    Args:
-        declared: the data set.
-        recordings: as of `readers.read`.
-        split: the protocol.
-        pipeline: of `load`.
+    """Split recordings as of `readers.read`, drop the short ones and put the others through a pipeline of `load`.
 
     Raises:
         ValueError: if the numbers of training and test recordings, before or after the length rule, are not those of

@@ -71,15 +71,10 @@ class GRU(nn.GRU):
 
 def by_blocks(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`torch.nn.functional.linear`; under autocast with zero rows up to a multiple of `BLOCK` in between."""
-    extra = _missing(len(rows), torch.is_autocast_enabled("cpu"))
+    extra = -len(rows) % BLOCK if torch.is_autocast_enabled("cpu") else 0
     if not extra:
         return functional.linear(rows, weight, bias)
     return functional.linear(functional.pad(rows, (0, 0, 0, extra)), weight, bias)[: len(rows)]
-
-
-def _missing(rows: int, half: bool) -> int:
-    """Rows that lack to a multiple of `BLOCK`, in bfloat16."""
-    return -rows % BLOCK if half else 0
 
 
 def recur(gates: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -133,7 +128,7 @@ class _Recurrence(torch.autograd.Function):
         (states, saved, weight), sizes = ctx.saved_tensors, ctx.sizes
         units = weight.shape[1]
         to_gates = saved.new_zeros(sizes[0] if ctx.constant else len(saved), 3 * units)     # the inputs' part
-        extra = _missing(len(saved), weight.dtype == torch.bfloat16)
+        extra = -len(saved) % BLOCK if weight.dtype == torch.bfloat16 else 0
         all_products = weight.new_empty(len(saved) + extra, 3 * units)                      # the recurrent part
         to_products, spare = all_products.split((len(saved), extra))
         spare.zero_()

@@ -38,9 +38,8 @@ class Encoder(nn.Module):
 class BidirectionalEncoder(nn.Module):
     """An `Encoder` that reads both ways: forward at the last valid frame, then backward at the first, top layer.
 
-    Each direction has H / 2 units, which leaves head and decoder as they are; in the repository's earlier auto-encoder,
-    which reads both ways, it has H. There the backward direction reads a batch's padding before the sequence, which is
-    not reproduced: here padding is never read. Torch computes it in float32 and packs by itself.
+    Each direction has H / 2 units, which leaves head and decoder as they are. In the repository's earlier auto-encoder
+    it has H and reads a batch's padding too; here padding is never read. Torch computes in float32 and packs by itself.
     """
 
     def __init__(self, features: int, units: int, layers: int) -> None:
@@ -85,9 +84,7 @@ class SkeletonModel(nn.Module):
     Each part starts from draws of its own, so that the weights of one do not depend on the kind of another.
 
     Args:
-        recipe: has `units` H and `layers` of encoder and decoder, the size of the `projection` and the kind of its
-            `head`, "linear" (H to projection) or "mlp" (H to H, ReLU, H to projection), what is decoded
-            (`decoder_input`, "readout" or "embedding"), and what `encoder` goes by.
+        recipe: says how large they are, which head there is, what is decoded, and what `encoder` goes by.
         features: D, coordinates per frame (60 for NW-UCLA, 150 for NTU RGB+D).
         bones: of the data set, pairs of joints.
     """

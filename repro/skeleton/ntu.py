@@ -191,7 +191,6 @@ class Prepared:
     names: np.ndarray         # (n,) text such as `S001C001P001R001A001`, sorted
     digest: str               # hex sha256 of the frames
     bad: dict[str, str]       # reasons by name for files that could not be used and were skipped
-    left_out: int             # files that are none of NTU RGB+D 60, or listed as having no usable skeleton
 
 
 def prepare(
@@ -213,39 +212,37 @@ def prepare(
         OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
     """
     choose("pipeline", pipeline, PIPELINES)
-    path, items, left_out = _distribution(root, subset)
+    path, items = _distribution(root, subset)
     make = functools.partial(sequence, pipeline=pipeline)
     try:
         arrays = prepared.build(_place(items, pipeline), items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return _prepared(arrays, left_out)
+    return _prepared(arrays)
 
 
 def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
     """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
-    _, items, left_out = _distribution(root, subset)
+    _, items = _distribution(root, subset)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
     command = f"run `repro data prepare ntu{options}`"
     try:
-        made = _prepared(prepared.read(_place(items, pipeline), items), left_out)
+        made = _prepared(prepared.read(_place(items, pipeline), items))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
     except ValueError as error:
         raise ValueError(f"{error}; {command} again") from error
-    _check(made.names, subset, usable=True)
+    _check(made.names, subset)
     return made
 
 
 def describe(made: Prepared) -> list[str]:
-    """What was prepared, in words: counts of every protocol, files left out, the digest."""
+    """What was prepared, in words: counts of every protocol, files that cannot be used, the digest."""
     lines = [f"{len(made.names):,} recordings with {len(made.frames):,} frames of {made.frames.shape[1]} "
              f"coordinates, {made.lengths.min()} to {made.lengths.max()} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
-        counts = [f"{mask.sum():,} {part} of {split.kept[part]:,}"
-                  for part, mask in split.masks(columns(made.names)).items()]
-        lines.append(f"{protocol}: {' / '.join(counts)} declared")
-    lines.append(f"left out: {made.left_out:,} files that are none of NTU RGB+D 60 or have no usable skeleton")
+        masks = split.masks(columns(made.names))
+        lines.append(f"{protocol}: {masks['train'].sum():,} train / {masks['test'].sum():,} test")
     return [*lines, *prepared.described("files cannot be used", made.bad), f"sha256 of the frames {made.digest}"]
 
 
@@ -264,8 +261,8 @@ def transformed(contents: bytes, pipeline: str) -> np.ndarray:
     return frames
 
 
-def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], int]:
-    """The archive or folder, its files with a usable skeleton sorted by name, and how many others are there."""
+def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item]]:
+    """The archive or folder, and its files of NTU RGB+D 60 with a usable skeleton, sorted by name."""
     path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
     items: dict[str, Item] = {}
     files = entries(path)
@@ -281,22 +278,20 @@ def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item], in
     if not items:
         raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
                          f"{len(files):,}; unpack the distribution there")
-    _check(items, subset, usable=False)
     missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
     unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
     usable = [items[name] for name in sorted(items.keys() - unusable)]
-    _check([item.name for item in usable], subset, usable=True)
-    return path, usable, len(files) - len(usable)
+    _check([item.name for item in usable], subset)
+    return path, usable
 
 
-def _check(names: Iterable[str], subset: bool, usable: bool) -> None:
-    """Raise ValueError unless the recordings of every protocol, all or the usable ones, are as many as declared."""
+def _check(names: Iterable[str], subset: bool) -> None:
+    """Raise ValueError unless the usable recordings of every protocol are as many as declared."""
     if subset:
         return
     for protocol, split in manifest.load_manifest("ntu").splits.items():
         counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
-        check_counts(f"ntu: recordings {'with a usable skeleton, ' * usable}of protocol {protocol}", counts,
-                     (usable and split.kept) or split.expect,
+        check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
                      "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
 
 
@@ -304,12 +299,11 @@ def _place(items: Sequence[Item], pipeline: str) -> Path:
     return prepared.folder_of("ntu", FORMAT, items) / pipeline
 
 
-def _prepared(arrays: Arrays, left_out: int) -> Prepared:
+def _prepared(arrays: Arrays) -> Prepared:
     return Prepared(
         frames=arrays.arrays["frames"],
         lengths=np.diff(prepared.first_rows(arrays.usable, "frames")),
         names=np.array([record["name"] for record in arrays.usable]),
         digest=arrays.digests["frames"],
         bad=arrays.bad,
-        left_out=left_out,
     )

@@ -30,10 +30,8 @@ def view_invariant(frames: np.ndarray, axes: Sequence[int] = KINECT) -> np.ndarr
         e3 = e2 x e1                                                        ahead
 
     The four joints are `axes`, those of Kinect unless a data set has others. R is orthogonal with determinant -1: the
-    body comes out mirrored, as in the released code. Distances are kept, and joint 0 of frame 0 becomes the origin. The
-    released code for NTU also skips frames in which a camera coordinate is exactly zero, a test meant for frames
-    without a body (`predict_cluster` does). NW-UCLA has no such frame; two of its 58,534, both valid, have a coordinate
-    that happens to be 0.000000. Nothing is skipped here.
+    body comes out mirrored, as in the released code. Distances are kept, and joint 0 of frame 0 becomes the origin. No
+    frame is skipped; the released code for NTU skips those with a coordinate of exactly zero, see `predict_cluster`.
 
     Raises:
         ValueError: if the joints of the first frame do not span the axes.

@@ -79,11 +79,9 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     Returns, over the whole test split, at the checkpoint that the recipe selects:
         linear: linear probe, percent; at the last epoch unless the recipe selects on the test split.
         linear_best: at the best of the probe's epochs on the test split, as the released code reports it.
-        linear_last: where the recipe selects on the test split, the probe's last epoch at the last checkpoint. So what
-            the choice is worth is measured in pairs.
+        linear_last: where the recipe selects on the test split, the probe's last epoch at the last checkpoint.
         linear_standardised: the same on readouts whose every coordinate has mean 0 and deviation 1 on the training
-            split, at a learning rate of its own. The other rate, 2, suits readouts of unit scale: where their spread
-            is a tenth of their norm, SGD is ill-conditioned, and a low `linear` need not mean lost information.
+            split, at a learning rate of its own: where readouts spread little, `linear` may be low for that alone.
         knn1: nearest neighbour by cosine, percent.
         linear_unseen, linear_standardised_unseen, knn1_unseen: the same without the test sequences that repeat a
             training sequence; absent if all of them do.

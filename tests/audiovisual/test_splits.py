@@ -44,30 +44,17 @@ KIN = ["-abcdefghij_000001_000011", "-abcdefghij_000012_000022", "_bcdefghijk_00
         "name": ["run_(y)", "run_x#1", "wave_(y)", "wave_x#1"], "label": [0, 0, 1, 1], "id1": [2, 1, 2, 1],
         "id2": [2, 2, 2, 2], "id3": [2, 0, 2, 0]}),
     (splits.esc50, {"esc50.csv": ESC}, ("dog", "rooster"), {
-        "name": ["1-17-A", "1-17-B", "2-18-B"], "label": [1, 1, 0], "fold": [1, 1, 2], "esc10": [False, False, True],
-        "seconds": [5.0, 5.0, 5.0]}),
+        "name": ["1-17-A", "1-17-B", "2-18-B"], "label": [1, 1, 0], "fold": [1, 1, 2], "esc10": [False, False, True]}),
     (splits.kinetics, KINETICS, ("airbrush", "tap dancing", "zumba"), {
-        "name": KIN, "label": [2, 2, 0, 1, -1], "part": ["train", "val", "train", "train", "test"],
-        "seconds": [10.0] * 5}),
+        "name": KIN, "label": [2, 2, 0, 1, -1], "part": ["train", "val", "train", "train", "test"]}),
     (splits.kinetics, {"val.csv": KINETICS["val.csv"]}, ("airbrush", "zumba"), {
-        "name": KIN[:2], "label": [0, 1], "part": ["val"] * 2, "seconds": [10.0] * 2}),
+        "name": KIN[:2], "label": [0, 1], "part": ["val"] * 2}),
     (splits.audioset, AUDIOSET, (), {
-        "name": ["--4gqARaEJE", "--PJHxphWEs", "_-ZhevVpy1s"], "label": [-1] * 3, "part": ["eval", "train", "train"],
-        "seconds": [10.0, 10.0, 7.5]}),
+        "name": ["--4gqARaEJE", "--PJHxphWEs", "_-ZhevVpy1s"], "label": [-1] * 3, "part": ["eval", "train", "train"]}),
 ], ids=["ucf101", "hmdb51", "esc50", "kinetics", "kinetics, val", "audioset"])
 def test_what_lists_say(read, texts, classes, clips):
     listing = read(texts)
-    found = listing.clips.reset_index().to_dict("list")
-    seconds = found.pop("seconds")
-    assert listing.classes == classes and found | ({"seconds": seconds} if "seconds" in clips else {}) == clips
-    assert "seconds" in clips or all(value != value for value in seconds)
-
-
-def test_kinetics_sound_are_the_clips_of_some_classes():
-    listing = splits.kinetics_sound(KINETICS)
-    assert listing.clips.index.tolist() == [KIN[3]] and len(listing.classes) == 31
-    assert listing.classes[listing.clips.label.iloc[0]] == "tap dancing"
-    assert listing.classes == tuple(sorted(listing.classes))
+    assert listing.classes == classes and listing.clips.reset_index().to_dict("list") == clips
 
 
 @pytest.mark.parametrize(("name", "stem", "clip"), [

@@ -19,7 +19,7 @@ SIZE = 24                     # pixels, of decoded pictures
 
 def decoded(contents: bytes, needs: str) -> decode.Clip:
     """A file as preparation decodes it; whoever calls names it."""
-    return decode.decode(contents, needs=needs, size=SIZE, listed=math.nan)
+    return decode.decode(contents, needs=needs, size=SIZE)
 
 
 def read_video(contents: bytes, folder: Path) -> None:

@@ -1,12 +1,11 @@
 """A learner of pairs as slow and plain as the paper's definitions, for `repro.audiovisual.pretrain` to agree with.
 
-It has modules of torch's own, loops over samples, candidates, parameters and keys, makes every gradient embedding by
-autograd and keeps its dictionary as a list. Views, and seeding by k-means++ over explicit rows, are the package's: they
-have tests of their own.
+It loops over samples, groups, candidates, parameters and keys, makes every gradient embedding by autograd and keeps its
+dictionary as a list. Trunks, of one group each, views, and seeding by k-means++ over explicit rows are the package's:
+they have tests of their own.
 """
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
@@ -15,45 +14,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from repro.audiovisual import MODALITIES, augment
+from repro.audiovisual.model import Encoder
 from repro.audiovisual.pretrain import OTHER
 from repro.audiovisual.recipe import SELF_SUPERVISED
 from repro.contrast.negatives import select
-
-KINDS = {"small_video": (nn.Conv3d, nn.BatchNorm3d), "small_audio": (nn.Conv1d, nn.BatchNorm1d),
-         "small_image": (nn.Conv2d, nn.BatchNorm2d)}
-SHARES = {"small_video": (1 / 16, 1 / 8, 1 / 4, 1), "small_audio": (1 / 4, 1 / 2, 1 / 2, 1),
-          "small_image": (1 / 32, 1 / 16, 1 / 8, 1 / 4)}
-
-
-class Mean(nn.Module):
-    def forward(self, maps):
-        return maps.flatten(2).mean(2)
-
-
-class Moving(nn.Module):
-    def forward(self, clips):
-        return torch.stack([frame - sum(clips.unbind(2)) / clips.shape[2] for frame in clips.unbind(2)], 2)
-
-
-def plain(trunk, channels, width):
-    """The small encoders as their docstrings describe them, of torch's own layers."""
-    convolution, normalisation = KINDS[trunk]
-    widths, stages = [int(share * width) for share in SHARES[trunk]], []
-    for place, (inputs, outputs) in enumerate(itertools.pairwise((channels, *widths))):
-        kernel, stride, padding = (3, 2, 1) if place else (5, 2, 2)
-        if trunk == "small_video" and place == 0:
-            kernel, stride, padding = (1, 5, 5), (1, 2, 2), (0, 2, 2)
-        layer = convolution(inputs, outputs, kernel, stride, padding, bias=False)
-        stages.append(nn.Sequential(layer, normalisation(outputs), nn.ReLU()))
-    if trunk in ("small_video", "small_audio"):
-        return nn.Sequential(Moving() if trunk == "small_video" else nn.BatchNorm1d(channels), *stages, Mean())
-    read = nn.Linear(9 * widths[-1], width, bias=False)
-    return nn.Sequential(*stages, nn.AdaptiveAvgPool2d(3), nn.Flatten(), read, nn.BatchNorm1d(width), nn.ReLU())
-
-
-def last_of(trunk):
-    """The last layer with weights: linear, or a convolution."""
-    return [layer for layer in trunk.modules() if isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d))][-1]
 
 
 class Slow:
@@ -65,8 +29,8 @@ class Slow:
         self.trunks, self.classifiers = nn.ModuleDict(), copy.deepcopy(fast.classifiers)
         for name in self.modalities:
             trunk = fast.towers.trunks[name]
-            self.trunks[name] = plain(trunk.name, trunk.channels, recipe.width)
-            self.trunks[name].load_state_dict(trunk.layers.state_dict())
+            self.trunks[name] = Encoder(trunk.name, recipe.width, channels=trunk.channels)
+            self.trunks[name].load_state_dict(trunk.state_dict())
         self.heads = nn.ModuleDict({name: copy.deepcopy(fast.towers.heads[name]) for name in self.modalities})
         crosses = recipe.method in ("xmoco", "cmacc") and recipe.extra_layer
         self.leaders = {name: self.heads[OTHER[name] if crosses else name] for name in self.modalities}
@@ -104,7 +68,7 @@ class Slow:
     def features(self, trunk, view):
         """Of sample i in group i mod groups; keeps what its last layer with weights was given."""
         groups, given = self.recipe.groups, []
-        handle = last_of(trunk).register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
+        handle = trunk.last_layer.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
         features = torch.stack([trunk(view[group::groups]) for group in range(groups)], dim=1).flatten(0, 1)
         handle.remove()
         self.given = torch.stack(given, dim=1).flatten(0, 1)
@@ -210,7 +174,7 @@ class Slow:
 
         Without an extra layer that is the encoder's last one, as if what follows it were an average over positions.
         """
-        last = last_of(self.trunks[name])
+        last = self.trunks[name].last_layer
         layer = [*self.heads[name].parameters()] or [last.weight, torch.zeros(len(last.weight))]
         weight, bias = layer = [part.detach().clone().requires_grad_() for part in layer]
         if self.recipe.extra_layer:
@@ -250,8 +214,8 @@ def assert_same_training(fast, slow, steps):
         assert list(terms) == list(expected)
         assert terms == pytest.approx({name: value.item() for name, value in expected.items()}, rel=rtol)
     for name in slow.modalities:
-        pairs = [(fast.towers.trunks[name].layers, slow.trunks[name]), (fast.towers.heads[name], slow.heads[name]),
-                 (fast.keys.twin.trunks[name].layers, slow.key_trunks[name]),
+        pairs = [(fast.towers.trunks[name], slow.trunks[name]), (fast.towers.heads[name], slow.heads[name]),
+                 (fast.keys.twin.trunks[name], slow.key_trunks[name]),
                  (fast.keys.twin.heads[name], slow.key_heads[name]), (fast.classifiers, slow.classifiers)]
         for mine, other in pairs:
             for (part, own), value in zip(mine.state_dict().items(), other.state_dict().values(), strict=True):

@@ -66,6 +66,17 @@ def slow_view_invariant(frames):
     return np.array([[inverse @ (joint - first[0]) for joint in frame] for frame in frames])
 
 
+def slow_scale(frames):
+    """Each axis mapped to [-1, 1] by itself."""
+    parts = [frames[..., axis] for axis in range(3)]
+    return np.stack([2 * (part - part.min()) / (part.max() - part.min()) - 1 for part in parts], axis=-1)
+
+
+def slow_thin_out(frames):
+    step = max(len(frames) // 50, 1)
+    return np.array([frames[t] for t in range(0, len(frames), step)][:50])
+
+
 class SlowStep:
     """The terms, keys and gradients of the step that `fast` is about to take, without touching it."""
 

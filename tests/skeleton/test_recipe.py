@@ -18,20 +18,16 @@ def test_there_are_fifteen_subsets_and_random_initialisation():
     assert METHODS[0] == "random" and sorted(METHODS[1:]) == sorted(expected)
 
 
-UCLA = {"layers": 1, "units": 512, "projection": 128, "head": "linear", "dictionary": 1024, "sequence_dictionary": 640,
-        "temperature": 0.1, "momentum": 0.999, "td_crop": 50, "flip": 0.5, "shear": 1.0, "epochs": 150, "batch": 32,
-        "learning_rate": 1e-3, "clip": 25.0, "probe_epochs": 70, "probe_batch": 128, "probe_learning_rate": 2.0,
-        "probe_momentum": 0.9, "probe_final_rate": 0.01, "td_queue": "live", "ad_loss": "l1", "ad_input": "clean",
-        "ema_head_twice": False, "select": "last"}
 NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048, "epochs": 80,
-       "learning_rate": 9e-4, "probe_batch": 512, "select_every": 3}
+       "learning_rate": 9e-4, "probe_batch": 512, "select_every": 3, "probe_every": 0}
 
 
-@pytest.mark.parametrize(("dataset", "values"), [("ucla", UCLA), ("ntu", UCLA | NTU)])
-def test_the_papers_recipe(dataset, values):
-    recipe = paper(dataset, "CE")
-    assert {name: getattr(recipe, name) for name in values} == values
-    assert paper(dataset, "CE", layers=3) == recipe.replace(layers=3)
+def test_ntu_departs_from_the_recipe_of_ucla_where_its_released_configuration_does():
+    """That of NW-UCLA is held by the keys of its committed cells."""
+    usual, recipe = SkeletonRecipe(dataset="ucla"), paper("ntu", "CE")
+    assert usual == paper("ucla", "CE")
+    assert recipe == usual.replace(dataset="ntu", **NTU) and paper("ntu", "CE", layers=3) == recipe.replace(layers=3)
+    assert paper("ntu", "CE", pipeline="authors") == recipe != paper("ntu", "CE", pipeline="predict_cluster")
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -39,11 +35,9 @@ def test_the_papers_recipe(dataset, values):
     ({"objectives": "CE+AE"}, "objectives='CE\\+AE' is not one of: AE\\+CE"),
     ({"objectives": "AE+AE"}, "objectives='AE\\+AE' names AE twice"),
     ({"objectives": "all"}, "objectives='all': term='all' is not one of"),
-    ({"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, .*ucla"),
     ({"select": "best"}, "select='best' is not one of: last, best_on_test"),
-    ({"layers": 0}, "layers=0 should be at least 1"),
+    ({"objectives": "random+CE"}, "objectives='random\\+CE': term='random' is not one of"),
     ({"temperature": 0.0}, "temperature=0.0 should be at least 1e-06"),
-    ({"temperature": float("nan")}, "temperature=nan should be finite"),
     ({"bidirectional": True, "units": 7}, "units=7 should be even: each of two directions has half of them"),
 ], ids=str)
 def test_impossible_values_are_refused(changes, message):
