@@ -52,6 +52,10 @@ class Workers(ThreadPoolExecutor):
         self.shutdown(wait=False, cancel_futures=True)
         self._ours.close()
         super().__exit__(*error)
+        while not self._free.empty():
+            _, process = self._free.get()
+            if process:
+                process.shutdown()  # an interpreter that ends writes to its thread, which may be ending too
         self._theirs.close()
 
     def _hand_on(self, job: Callable[[], Any]) -> Any:

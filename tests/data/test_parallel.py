@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def test_bars_of_a_process_leave_no_semaphore_behind():
         for module in ("tqdm", "tqdm.auto"):
             lock = f"type(__import__('importlib').import_module('{module}').tqdm.get_lock()).__module__"
             assert workers.submit(eval, lock).result(timeout=60) == "_thread"
+
+
+def test_no_thread_outlives_the_context():
+    """An interpreter that ends writes to the threads of pools, and fails where one is just ending."""
+    before = threading.enumerate()
+    with Workers(2) as workers:
+        assert [job.result(timeout=60) for job in [workers.submit(abs, -3), workers.submit(abs, -4)]] == [3, 4]
+    assert threading.enumerate() == before
 
 
 def _raise(error):
