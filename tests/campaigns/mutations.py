@@ -18,7 +18,7 @@ WORDS = (  # in the place of a word of a text
     "9" * 5000, "null", "true", "None", "x", "²", "٣", "é\u0000", "[" * 100_000, "../../etc/passwd", "=1+1", '"',
     "'", ",", "[", "{}",
 )
-VALUES = (  # in the place of a value of JSON, YAML or a parameter
+VALUES = (  # in the place of a value of JSON
     float("nan"), float("inf"), float("-inf"), 1e300, 3e38, 10**400, 2**63, -1, 0, 1, 1.5, None, True, False, "", "nan",
     "1", "x", "²", "../x", [], [1], [[1, 2], [3]], {}, {"x": 1},
 )
