@@ -36,4 +36,3 @@ def test_the_committed_campaign_tried_every_kind_and_nothing_failed():
     assert rows["kind"].tolist() == list(fuzz.KINDS)
     assert rows["tried"].min() >= 200 and rows["failed"].sum() == 0 and rows["refused"].min() > 0
     assert (rows["tried"] == rows["read"] + rows["refused"]).all()
-    assert rows["peak_mb"].max() < processes.ROOM / 2**20 and rows["slowest_s"].max() < processes.SECONDS

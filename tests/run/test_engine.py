@@ -172,16 +172,6 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
-def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):
-    let_go, pool, train = held(), Pool(), Trainer()
-    timer = threading.Timer(0.3, let_go.set)
-    timer.start()
-    run_cells(CELLS, train, store, pool=pool)
-    timer.join()
-    assert values(store) == EXPECTED and pool.given == [5, 1]
-    assert train.calls == [(each.label, each.seed) for each in (*CELLS[1:], CELLS[0])]
-
-
 def test_lost_processes_weigh_more_than_divergence(store):
     with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool())
