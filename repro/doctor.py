@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repro.data import manifest, present
-from repro.data.disk import abandoned, acquire
+from repro.data.disk import acquire
 from repro.run import device as devices
 from repro.run.export import exported, finished_cells, merged
 from repro.run.fit import check_step, read_checkpoint
@@ -28,12 +28,11 @@ def examined(say: Say) -> int:
     machine = devices.hardware(devices.resolve("auto"))
     say(f"repro {devices.commit()}, python {machine['python']}, torch {machine['torch']}, {machine['device']}, "
         f"{machine['cores']} cores")
-    say(f"REPRO_DATA {manifest.data_root()}, REPRO_RUNS {manifest.runs_root()}")
     problems: list[str] = []
-    for examine in (examined_folder, examined_data, examined_runs, examined_results):
+    for examine in (examined_folder, examined_data, examined_cells, examined_checkpoints):
         try:
             problems += examine(say)
-        except ValueError as error:  # a manifest or figures/cells.csv that cannot be read, which says what to do
+        except ValueError as error:  # of a folder, a manifest or figures/cells.csv, which says what to do
             problems.append(str(error))
         except OSError as error:
             remedy = "give yourself the right to read it, or point REPRO_DATA and REPRO_RUNS elsewhere"
@@ -44,8 +43,9 @@ def examined(say: Say) -> int:
 
 
 def examined_folder(say: Say) -> Iterator[str]:
-    """Whether runs can be written, a lock that this process holds keeps another one away, and what killed ones left."""
+    """Whether runs can be written, and a lock that this process holds keeps another one away."""
     runs = manifest.runs_root()
+    say(f"REPRO_RUNS {runs}")
     try:
         Store(runs).require_writable()
     except OSError as error:
@@ -58,13 +58,11 @@ def examined_folder(say: Say) -> Iterator[str]:
         yield (f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train one "
                "cell at once; set REPRO_RUNS to a folder on another one")
     say(f"locks: {'held against another process' if other.returncode == HELD else other.stderr.decode()}")
-    left = [runs / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
-    for folder in filter(abandoned, [*left, manifest.project_root() / "figures" / ".figures"]):
-        say(f"left by a killed command, removed by the next of its kind: {folder}")
 
 
 def examined_data(say: Say) -> Iterator[str]:
     """Which data sets that are here are not as declared; their contents are read where that can be checked."""
+    say(f"REPRO_DATA {manifest.data_root()}")
     for row in present.status():
         declared = manifest.load_manifest(row["name"])
         if row["state"] == "differs":
@@ -77,12 +75,32 @@ def examined_data(say: Say) -> Iterator[str]:
                 yield str(error)
 
 
-def examined_runs(say: Say) -> Iterator[str]:
-    """Which results and checkpoints of the runs cannot be read."""
-    store, problems = Store(), []
-    say(f"cells: {len(finished_cells(store, problems.append))} finished can be read")
+def examined_cells(say: Say) -> Iterator[str]:
+    """Which finished cells, of the runs and of figures/cells.csv, are left out, or were trained by other code."""
+    from repro.experiments import studies
+
+    problems: list[str] = []
+    finished = finished_cells(Store(), problems.append)
+    say(f"cells: {len(finished)} finished can be read")
     yield from problems
-    for path in sorted(store.root.glob("cells/*/checkpoint.pt")):
+    problems.clear()
+    cells = merged(exported(problems.append), finished)
+    say(f"cells: {len(cells)} of figures/cells.csv and of the runs")
+    yield from problems
+    for cell in cells.to_dict("records"):
+        try:
+            studies()[cell["study"]].stored_recipe(cell)
+        except KeyError:
+            yield (f"the cell {cell['key']} is of no study that there is, {cell['study']!r}; take the version that "
+                   "wrote it")
+        except ValueError as error:
+            yield str(error)
+    yield from filter(None, (study.of_other_code(cells) for study in studies().values()))
+
+
+def examined_checkpoints(say: Say) -> Iterator[str]:
+    """Which checkpoints of the runs cannot be read, or are beyond the training that their log tells."""
+    for path in sorted(Store().root.glob("cells/*/checkpoint.pt")):
         try:
             _check_checkpoint(path)
         except FileNotFoundError:  # it is being replaced
@@ -100,22 +118,3 @@ def _check_checkpoint(path: Path) -> None:
                          "one has lost its weights") from error
     with contextlib.suppress(OSError, LookupError), open(path.with_name("progress.jsonl"), encoding="utf-8") as log:
         check_step(path.parent, state, parse_json(log.readline())["of"])
-
-
-def examined_results(say: Say) -> Iterator[str]:
-    """Which finished cells, of figures/cells.csv too, are left out of everything, or were trained by other code."""
-    from repro.experiments import studies
-
-    problems: list[str] = []
-    cells = merged(exported(problems.append), finished_cells(Store(), lambda told: None))  # `examined_runs` tells these
-    yield from problems
-    for cell in cells.to_dict("records"):
-        try:
-            studies()[cell["study"]].stored_recipe(cell)
-        except KeyError:
-            yield (f"the cell {cell['key']} is of no study that there is, {cell['study']!r}; take the version that "
-                   "wrote it")
-        except ValueError as error:
-            yield str(error)
-    say(f"cells: {len(cells)} of figures/cells.csv and of the runs")
-    yield from filter(None, (study.of_other_code(cells) for study in studies().values()))

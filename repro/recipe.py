@@ -9,7 +9,7 @@ import json
 import math
 import reprlib
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
@@ -175,6 +175,11 @@ class Recipe:
                 choose(name, value, field.metadata["allowed"])
             if field.metadata.get("least") is not None and value is not None:
                 _check_range(name, value, field.metadata["least"], field.metadata["most"])
+
+    @property
+    def main_measures(self) -> Sequence[str]:
+        """What tables are about, and a result without is damaged."""
+        return ("linear",)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:

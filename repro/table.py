@@ -28,7 +28,7 @@ from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
 from repro.run.code import Code
 from repro.run.export import committed_fields, rows_of
-from repro.run.store import Cell, Store, warn_once
+from repro.run.store import Cell, Store, check_parts, warn_once
 
 if TYPE_CHECKING:
     import torch
@@ -215,10 +215,15 @@ class Study:
         })
 
     def stored_recipe(self, cell: Fields) -> Any:
-        """The recipe of a row of cells.csv; ValueError names the cell if there is no such recipe or preset."""
+        """The recipe of a row of cells.csv.
+
+        ValueError names the cell if there is no such recipe or preset, or it lacks a main measure.
+        """
         try:
             choose("preset", cell["preset"], self.presets)
-            return self.recipe.from_dict(json.loads(cell["recipe"]))
+            recipe = self.recipe.from_dict(json.loads(cell["recipe"]))
+            check_parts(json.loads(cell["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
+            return recipe
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"the cell {cell['key']} cannot be read and is left out ({error}); restore it or delete it, a row of "

@@ -1,27 +1,33 @@
 """`repro doctor` on broken folders: what it says, that it says what to do, and that it changes nothing."""
 
 import dataclasses
-import json
 import sys
 from types import SimpleNamespace
 
 import pytest
-from made_up_training import CELL
+from pandas import DataFrame
 
 from repro import doctor
+from repro.audiovisual import recipe as clips
 from repro.data import manifest
-from repro.data.disk import scratch
-from repro.doctor import examined_folder, examined_results, examined_runs
-from repro.run.export import finished_cells, read_cells
+from repro.doctor import examined_cells, examined_checkpoints
+from repro.experiments import studies
+from repro.image import recipe as images
+from repro.run.code import Code
+from repro.run.export import COLUMNS, finished_cells, read_cells
 from repro.run.fit import save_checkpoint
-from repro.run.store import Store
+from repro.run.store import Cell, Store
+from repro.skeleton.data import load
+from repro.skeleton.recipe import smoke
 
+CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 1)
 RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(folders):
-    """No data and no runs."""
+def elsewhere(folders, monkeypatch):
+    """No data and no runs; code counts as that of the committed cells."""
+    monkeypatch.setattr(Code, "differs", lambda code, stored: False)
 
 
 @pytest.fixture
@@ -42,7 +48,9 @@ def found(runs):
     """(what is said, problems) of the runs, in which nothing changes."""
     before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
     said = []
-    problems = [*examined_runs(said.append)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "exported", lambda tell: DataFrame(columns=COLUMNS))
+        problems = [*examined_cells(said.append), *examined_checkpoints(said.append)]
     assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
     return said, problems
 
@@ -99,7 +107,8 @@ def test_sound_cells_are_counted(runs, finished):
     Store(runs).run(half).begin()
     with Store(runs).run(refused).claim():
         pass  # as it began: nothing was trained
-    assert found(runs) == (["cells: 2 finished can be read"], [])
+    (count, _), problems = found(runs)
+    assert count == "cells: 2 finished can be read" and problems == []
 
 
 def test_cells_that_an_installed_package_brings_along_are_examined_too(tmp_path, monkeypatch):
@@ -113,37 +122,21 @@ def test_cells_that_an_installed_package_brings_along_are_examined_too(tmp_path,
     places.shipped = lambda name: shipped
     monkeypatch.setattr("repro.run.export.manifest", places)
     said = []
-    problems = [*examined_results(said.append)]
-    assert said == ["cells: 5 of figures/cells.csv and of the runs"]
+    problems = [*examined_cells(said.append)]
+    assert said[1:] == ["cells: 5 of figures/cells.csv and of the runs"]
     assert sorted(problem.split()[2] for problem in problems) == sorted(committed["key"][2:5])
 
 
-@pytest.mark.parametrize("content", [b"", b'{"linear": 50.0, "co', b"\xff\xfe\x80"])
 @pytest.mark.parametrize("name", ["result.json", "recipe.json"])
-def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name, content):
-    (finished.folder / name).write_bytes(content)
-    (count,), (problem,) = found(runs)
+def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
+    (finished.folder / name).write_text('{"linear": 50.0, "co')
+    (count, _), (problem,) = found(runs)
     assert count.startswith("cells: 0 finished") and problem.startswith(f"{finished.folder} is left out: ")
     assert "delete recipe.json and result.json there" in problem
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
     finished.finish(RESULT)
     assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
-
-
-def test_what_killed_commands_left_is_named(runs):
-    left = [runs / name for name in (".report", "figures/.figures", "prepared/.unpacked")]
-    for folder in left:
-        (folder / "made").mkdir(parents=True)
-    said = []
-    with scratch(runs / ".others"), scratch(left[1]):  # which a living command uses now
-        assert [*examined_folder(said.append)] == []
-    assert said[1:] == [f"left by a killed command, removed by the next of its kind: {folder}"
-                     for folder in (left[0], left[2])]
-    for folder in left:
-        with scratch(folder):
-            assert list(folder.iterdir()) == []
-    assert [*examined_folder(said.append)] == [] and len(said) == 4
 
 
 def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
@@ -157,15 +150,27 @@ def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} <= {"sitecustomize.py", "__pycache__"}
 
 
-@pytest.mark.parametrize(("result", "message"), [
-    ({"linear": "fifty"}, "linear is 'fifty'"), ({"seed": 3}, "seed is the name of a column of tables"),
-    ({"cost": {"commit": "1234567"}}, "it lacks finished"),
+@pytest.mark.parametrize(("recipe", "study", "measure"), [
+    (smoke("synthetic", "CE"), "skeletons", "linear"), (images.smoke("digits", "sce"), "images", "linear"),
+    (clips.smoke("multidigits", "cmacc"), "clips", "linear"), (clips.smoke("esc50", "cmacc"), "clips", "esc50"),
 ], ids=str)
-def test_a_result_that_is_left_out_is_listed(runs, finished, capsys, result, message):
-    (finished.folder / "result.json").write_text(json.dumps(RESULT | result))
-    assert finished_cells(Store(runs)).empty and message in capsys.readouterr().err
+def test_a_result_without_its_main_measure_is_listed_and_read_by_nothing(runs, capsys, recipe, study, measure):
+    cells = [Cell(study, recipe, seed, "smoke", recipe.dataset, "d1", studies()[study].version) for seed in (0, 1)]
+    for cell, name in zip(cells, (measure, f"{measure}r"), strict=True):
+        Store(runs).run(cell).finish({name: 50.0, "cost": RESULT["cost"]})
     _, (problem,) = found(runs)
-    assert message in problem and "delete" in problem and str(finished.cell.key) in problem
+    assert problem.startswith(f"the cell {cells[1].key} cannot be read and is left out (it lacks {measure}); ")
+    assert studies()[study].tidy(finished_cells(Store(runs)))["key"].tolist() == [cells[0].key]
+    assert problem in capsys.readouterr().err
+
+
+def test_a_file_in_the_place_of_the_data_is_named_by_all_that_reads(tmp_path):
+    (tmp_path / "data").write_text("")
+    count, lines = examined()
+    assert (count, lines[-1]) == (1, f"  REPRO_DATA is {tmp_path}/data, a file; point it at the folder that holds the "
+                                  "data sets")
+    with pytest.raises(ValueError, match="a file; point it at"):
+        load("ucla")
 
 
 def test_checkpoints_are_read(runs, finished):

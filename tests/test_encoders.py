@@ -18,11 +18,12 @@ from repro.encoders import export
 from repro.image import recipe as image_recipes
 from repro.image.augment import CentredView, centred_view
 from repro.image.model import ImageModel
+from repro.run.finished import restored
 from repro.run.fit import save_checkpoint
 from repro.run.store import Cell, Store
-from repro.skeleton import PIPELINES, ntu, study, synthetic
+from repro.skeleton import PIPELINES, ntu, synthetic
 from repro.skeleton.data import RecordedView, load, recorded_view
-from repro.skeleton.recipe import SkeletonRecipe, smoke
+from repro.skeleton.recipe import SKELETONS, SkeletonRecipe, smoke
 
 SHIPPED = sorted(manifest.shipped("weights").rglob("*.safetensors"))
 
@@ -81,7 +82,7 @@ def changed(path, target, tensors=None, **texts):
 def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
     cell, = smoke_runs(root, "AE+AD", **changes)
     described, = (each for each in Store(root).finished() if each["key"] == cell.key)
-    learner = study.restored(described, Store(root), torch.device("cpu"))
+    learner = restored(cell, SKELETONS, torch.device("cpu"))
     learner.restore()
     readouts, _ = learner.features(learner.data)
     path = export(cell.key, tmp_path / "encoder.safetensors")
@@ -111,7 +112,7 @@ def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_
 def test_weights_beyond_float16_are_refused(root, tmp_path):
     cell, = smoke_runs(root, "CE", units="8")
     folder = Store(root).folder(cell.key)
-    state = study.restored({"key": cell.key} | cell.describe(), Store(root), torch.device("cpu")).state_dict()
+    state = restored(cell, SKELETONS, torch.device("cpu")).state_dict()
     state["model"]["encoder.gru.weight_hh_l0"][0, 0] = 1e5
     save_checkpoint(folder, {"step": 1, "seconds": 0.0, "learner": state})
     with pytest.raises(ValueError, match=r"gru\.weight_hh_l0 of .* is beyond float16; leave --half out"):

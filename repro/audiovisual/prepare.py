@@ -91,14 +91,11 @@ def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool 
     """
     source = find(name, root, subset)
     options = (" --subset" if subset else "") + (f" --size {size}" if size != SIZE else "")
-    command, path = f"run `repro data prepare {name}{options}`", source.place(name, size)
-    try:
-        arrays = prepared.read(path, source.items)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"data set {name!r} is not prepared: {command} first ({error})") from error
+    command, path = f"repro data prepare {name}{options}", source.place(name, size)
+    arrays = prepared.require(path, source.items, name, command)
     if arrays.bad and not subset:
         text = "\n".join(prepared.described("files cannot be used", arrays.bad))
-        raise ValueError(f"{name}: {text}\n{command} again, or accept a part of the data set: --subset")
+        raise ValueError(f"{name}: {text}\nrun `{command}` again, or accept a part of the data set: --subset")
     return _prepared(name, source, arrays, path, subset)
 
 

@@ -1,7 +1,7 @@
 """Recipes of CM-ACC: what is pre-trained, on which pairs, and how the encoders are judged afterwards."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
@@ -231,6 +231,11 @@ class AudioVisualRecipe(Recipe):
             targets = [choose(name, target.strip(), TARGETS) for target in text.split(",")]
             parts.append(",".join(distinct(name, text, targets)))
         return distinct(name, given, parts)
+
+    @property
+    def main_measures(self) -> Sequence[str]:
+        """See `Recipe.main_measures`; of clips, the targets."""
+        return ("linear",) if self.dataset in CHARACTERS else [target for target in self.targets.split(",") if target]
 
     def particular(self) -> Values:
         """See `Recipe.particular`."""

@@ -234,8 +234,14 @@ def shipped(name: str) -> Path:
 
 
 def data_root() -> Path:
-    """The folder of real data: REPRO_DATA, or `data` in the project root. Nothing but a download writes there."""
-    return Path(os.environ.get("REPRO_DATA") or project_root() / "data").expanduser().resolve()
+    """The folder of real data: REPRO_DATA, or `data` in the project root. Nothing but a download writes there.
+
+    ValueError if there is a file instead.
+    """
+    root = Path(os.environ.get("REPRO_DATA") or project_root() / "data").expanduser().resolve()
+    if root.is_file():
+        raise ValueError(f"REPRO_DATA is {root}, a file; point it at the folder that holds the data sets")
+    return root
 
 
 def runs_root() -> Path:

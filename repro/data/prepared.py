@@ -150,6 +150,16 @@ def read(path: Path, items: Sequence[Item]) -> Arrays:
     return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
 
 
+def require(path: Path, items: Sequence[Item], name: str, command: str) -> Arrays:
+    """As `read`; errors name the data set, and the command that prepares it."""
+    try:
+        return read(path, items)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"data set {name!r} is not prepared: run `{command}` first ({error})") from error
+    except ValueError as error:
+        raise ValueError(f"{error}; run `{command}` again") from error
+
+
 def first_rows(records: Sequence[Record], array: str) -> np.ndarray:
     """(n + 1,) int64, from 0: the rows of item i in an array lie from the i-th up to the next."""
     return np.concatenate([[0], np.cumsum([record["rows"][array] for record in records], dtype=np.int64)])

@@ -18,9 +18,7 @@ from repro.image.recipe import ImageRecipe, paper, trains
 from repro.recipe import Rows
 from repro.run import group
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
-from repro.run.finished import checkpoint
 from repro.run.group import check_shared, shared
-from repro.run.store import Cell, Store
 from repro.table import optimiser
 
 load_once = manifest.read_once(load, maxsize=2)
@@ -84,20 +82,6 @@ def along(learner: Pretrainer) -> dict[str, float]:
         knn1: nearest neighbour by cosine.
     """
     return _accuracies(learner)[0]
-
-
-def resumed(cell: Cell, device: torch.device) -> Pretrainer:
-    """The learner of a finished cell as training left it, on any device; its next views are those of a new one.
-
-    Raises:
-        ValueError, FileNotFoundError: as `Cell.require` and `run.finished.checkpoint`.
-    """
-    data = data_of(cell.recipe)
-    cell.require(data.digest)
-    pretrainer = Pretrainer(cell.recipe, data, cell.seed, device)
-    state = checkpoint(cell.key, Store(manifest.runs_root()))
-    pretrainer.load_state_dict(state | {"generator": pretrainer.generator.get_state()})
-    return pretrainer
 
 
 def trained_model(state: Mapping[str, Any], recipe: ImageRecipe) -> ImageModel:

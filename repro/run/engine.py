@@ -355,7 +355,7 @@ def _bar(runs: Sequence[Run], pool: Here | Local | Cluster) -> tqdm:
     """A bar of cells, which counts what is trained of each, whoever does it; hidden where output is no terminal."""
     title = "cells" if pool == Here() else f"cells, {pool}"
     done = _done(runs)
-    bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", miniters=0, disable=None if first() else True)
+    bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", disable=None if first() else True)
     bar.initial = done  # a hidden bar has none
     return bar
 
@@ -365,11 +365,8 @@ def _done(runs: Sequence[Run]) -> float:
 
 
 def _show(bar: tqdm, runs: Sequence[Run]) -> None:
-    """Bring the bar up to date. Its speed changes when more is done alone: time left does not rise meanwhile."""
-    done = _done(runs)
-    if done > bar.n:
-        bar.update(done - bar.n)
-    bar.n = done  # differences leave a residue of rounding
+    """Bring the bar up to date."""
+    bar.n = _done(runs)
     bar.refresh()
 
 

@@ -1,14 +1,18 @@
 """What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from pandas import DataFrame
 
 from repro.run import device as devices
 from repro.run import frames
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
+
+if TYPE_CHECKING:
+    from repro.table import Study  # above this module, which is handed studies
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
@@ -21,6 +25,23 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
     if state is None:
         raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
     return state["learner"]
+
+
+def restored(cell: Cell, study: "Study", device: torch.device, **changes: Any) -> Any:
+    """The learner of a finished cell with its last weights, on any device; what it draws from begins anew.
+
+    Of studies whose cells have several learners it is the main one. Changes of its recipe give it other data.
+
+    Raises:
+        ValueError, FileNotFoundError: as `Cell.require`, the study's `load` and `checkpoint`.
+    """
+    recipe: Any = cell.recipe.replace(**changes)
+    data = study.load(recipe)
+    if not changes:
+        cell.require(data.digest)
+    learner = next(study.learners(recipe, data, cell.seed, device))
+    learner.load_weights(checkpoint(cell.key, Store()))
+    return learner
 
 
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:

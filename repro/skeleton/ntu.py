@@ -225,13 +225,8 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
     """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
     _, items = _distribution(root, subset)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
-    command = f"run `repro data prepare ntu{options}`"
-    try:
-        made = _prepared(prepared.read(_place(items, pipeline), items))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"data set 'ntu' is not prepared for pipeline {pipeline!r}: {command} first") from error
-    except ValueError as error:
-        raise ValueError(f"{error}; {command} again") from error
+    arrays = prepared.require(_place(items, pipeline), items, "ntu", f"repro data prepare ntu{options}")
+    made = _prepared(arrays)
     _check(made.names, subset)
     return made
 

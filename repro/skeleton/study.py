@@ -9,12 +9,10 @@ from torch import Tensor
 from repro.data import manifest
 from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, spread, standardised
-from repro.run.finished import checkpoint
-from repro.run.store import Store
 from repro.skeleton.data import SkeletonSet, bones_of, load
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import OPTIMISER, Pretrainer, split
-from repro.skeleton.recipe import VERSION, SkeletonRecipe
+from repro.skeleton.recipe import SkeletonRecipe
 from repro.table import optimiser
 
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
@@ -41,22 +39,6 @@ def check(recipe: SkeletonRecipe, device: torch.device) -> None:
 def constants(recipe: SkeletonRecipe) -> Rows:
     """See `repro.table.Study`."""
     return [optimiser(OPTIMISER, "released code, UCLA_BUTD_CON.yaml")] if recipe.uses("learning_rate") else []
-
-
-def restored(described: dict, store: Store, device: torch.device) -> Pretrainer:
-    """The learner of a finished cell, as `Store.finished` describes it, with its last weights, to evaluate anywhere.
-
-    Raises ValueError or OSError if it cannot be evaluated as it was trained, saying why.
-    """
-    if described["version"] != VERSION:
-        raise ValueError(f"it was trained by version {described['version']} of the pretrainer, this one is {VERSION}")
-    recipe = SkeletonRecipe.from_dict(described["recipe"])
-    data = data_of(recipe)
-    if data.digest != described["digest"]:
-        raise ValueError(f"its data had the digest {described['digest']}, those here have {data.digest}")
-    learner = Pretrainer(recipe, data, described["seed"], device)
-    learner.load_weights(checkpoint(described["key"], store))
-    return learner
 
 
 def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonModel:

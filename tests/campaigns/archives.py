@@ -1,12 +1,11 @@
-"""Skeletons, archives and pictures: NTU RGB+D's text, zips of clips and pictures, tar archives, arrays of
-NumPy, PNG and JPEG. (NW-UCLA's JSON is read only where its digest is the official one.)"""
+"""Skeletons, archives and pictures: NTU RGB+D's text, zips of clips and pictures, tar archives, PNG and JPEG.
 
-import ast
+(NW-UCLA's JSON is read only where its digest is the official one.)
+"""
+
 import functools
 import io
-import struct
 import tarfile
-import zipfile
 from pathlib import Path
 from random import Random
 
@@ -24,9 +23,6 @@ from tests.helpers import ntu_files
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
 PACKED = {"cifar10": "my_copy", "png": "picture.png", "jpeg": "picture.jpeg"}
 NTU_NAME = "S001C001P001R001A001"
-ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-
-
 def read_ntu(contents: bytes, folder: Path) -> None:
     """Prepare a folder with this one file in it, in every pipeline."""
     write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)
@@ -100,74 +96,6 @@ def read_picture(contents: bytes, folder: Path, kind: str) -> None:
         _stated([found.tobytes()], [pixels(number, 24, 32).tobytes() for number in range(2)])
 
 
-def arrays() -> list[bytes]:
-    """Copies of CIFAR-10 as arrays, in colour and in grey."""
-    copies = []
-    for shape in ((32, 32, 3), (32, 32)):
-        file, draw = io.BytesIO(), np.random.default_rng(0)
-        images = {name: draw.integers(0, 256, (count, *shape), dtype=np.uint8)
-                  for name, count in (("x_train", 6), ("x_test", 3))}
-        np.savez_compressed(file, **images, y_train=np.arange(6), y_test=np.arange(3, dtype=np.uint8))
-        copies.append(file.getvalue())
-    return copies
-
-
-def damage_arrays(contents: bytes, draw: Random) -> bytes:
-    """Damage in the archive, or in an array whose checksum is right."""
-    if draw.random() < 0.3:
-        return mutations.of_bytes(contents, draw)
-    with zipfile.ZipFile(io.BytesIO(contents)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    name = draw.choice(list(members))
-    members[name] = _of_array(members[name], draw)
-    return mutations.zipped(list(members.items()))
-
-
-def _of_array(contents: bytes, draw: Random) -> bytes:
-    """Another word of an array's description, other values, or other bytes."""
-    length = 10 + struct.unpack("<H", contents[8:10])[0]
-    match draw.randrange(3):
-        case 0:
-            described = mutations.of_text(contents[10:length].rstrip(), draw)
-            shown = described + b" " * (-(10 + len(described) + 1) % 64) + b"\n"
-            return contents[:8] + struct.pack("<H", len(shown) & 0xFFFF) + shown + contents[length:]
-        case 1:
-            file, kinds = io.BytesIO(), ("int8", "uint8", "uint64", "float32", "float64", "bool", "U3", ">i8", "c8")
-            values = np.array([draw.choice((0, 1, 9, 10, 255, 2**31, 2**62)) for _ in range(draw.choice((0, 1, 3, 6)))])
-            with np.errstate(invalid="ignore", over="ignore"):
-                np.save(file, values.astype(draw.choice(kinds)), allow_pickle=False)
-            return file.getvalue()
-    return mutations.of_bytes(contents, draw)
-
-
-def read_arrays(contents: bytes, folder: Path) -> None:
-    """Take in a copy of CIFAR-10, or of CIFAR-100, as arrays."""
-    path = write(folder / "copy.npz", contents)
-    for name, classes in (("cifar100", 100), ("cifar10", 10)):
-        copy = data.take_in(name, path)
-        stated = _stated_arrays(contents)
-        images = np.concatenate([stated["x_train"], stated["x_test"]])
-        images = images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=3)
-        np.testing.assert_array_equal(copy.images.numpy().transpose(0, 2, 3, 1), images)
-        labels = [int(label) for part in ("y_train", "y_test") for label in stated[part]]
-        assert copy.labels.tolist() == labels and len(copy.classes) <= classes and copy.train.any() and copy.test.any()
-
-
-def _stated_arrays(contents: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz`, read by the letter of their format."""
-    found = {}
-    with zipfile.ZipFile(io.BytesIO(contents)) as archive:
-        for name in ARRAYS:
-            array = archive.read(f"{name}.npy")
-            size, = struct.unpack("<H" if array[6] == 1 else "<I", array[8 : 10 if array[6] == 1 else 12])
-            start = (10 if array[6] == 1 else 12) + size
-            described = ast.literal_eval(array[start - size : start].decode())
-            kind, count = np.dtype(described["descr"]), int(np.prod(described["shape"], dtype=int))
-            values = np.frombuffer(array[start : start + count * kind.itemsize], kind)
-            found[name] = values.reshape(described["shape"], order="F" if described["fortran_order"] else "C")
-    return found
-
-
 def _stated(found, known) -> None:
     """Raise AssertionError unless everything that was found is among the contents that were packed."""
     for each in found:
@@ -195,7 +123,6 @@ KINDS = {
     "zip of pictures": _archive(read_pictures, pictures, "my_copy"),
     "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],
                             _tarred, read_pictures, ["my_copy"]),
-    "npz of pictures": Kind(arrays, damage_arrays, read_arrays, ["copy.npz"]),
     "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], mutations.of_bytes,
                 functools.partial(read_picture, kind="png"), ["picture.png"]),
     "jpeg": Kind(lambda: [encoded(number, "jpeg", height=24, width=32) for number in range(2)], mutations.of_bytes,

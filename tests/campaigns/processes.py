@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import tempfile
-import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +34,6 @@ class Outcome(NamedTuple):
     number: int
     result: str
     error: str = ""
-    seconds: float = 0.0
-    peak_mb: float = 0.0
 
 
 def campaign(kinds: Mapping[str, Kind], numbers: Sequence[int], processes: int) -> Iterator[Outcome]:
@@ -90,13 +87,11 @@ def _try(report: Connection, kind: Kind, name: str, number: int, folder: Path) -
     for stream in (1, 2):  # what libraries print
         os.dup2(nowhere, stream)
     mutant = kind.mutant(Random(f"{name} {number}"))
-    most = _status("VmSize") + ROOM
+    with open("/proc/self/status") as lines:
+        now = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmSize"))
+    most = now + ROOM
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here on
-    began, before = time.monotonic(), _status("VmRSS")
-    result, error = attempt(kind, mutant, folder)
-    peak = (_status("VmHWM") - before) / 2**20
-    report.send(Outcome(name, number, result, error, round(time.monotonic() - began, 3), round(peak, 1)))
+    report.send(Outcome(name, number, *attempt(kind, mutant, folder)))
 
 
 def attempt(kind: Kind, contents: object, folder: Path) -> tuple[str, str]:
@@ -133,9 +128,3 @@ def _trace(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-4:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]} ({places})"
-
-
-def _status(name: str) -> int:
-    """Bytes of this process, as Linux tells them."""
-    with open("/proc/self/status") as lines:
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))

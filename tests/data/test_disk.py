@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from repro.data.disk import abandoned, remove_half_written, scratch, share, write_atomically
+from repro.data.disk import remove_half_written, scratch, share, write_atomically
 from repro.run.store import write_json
 
 
@@ -100,12 +100,11 @@ with scratch(pathlib.Path({str(folder)!r})) as folder:
     return folder
 
 
-def test_what_a_killed_process_left_is_known_and_goes_when_the_next_comes(killed):
-    assert abandoned(killed)
+def test_what_a_killed_process_left_goes_when_the_next_comes(killed):
     with scratch(killed) as folder:
-        assert folder == killed and list(folder.iterdir()) == [] and not abandoned(killed)
+        assert folder == killed and list(folder.iterdir()) == []
         (folder / "made").mkdir()
-    assert not killed.exists() and not abandoned(killed)
+    assert not killed.exists()
 
 
 def test_one_process_at_a_time_works_in_a_folder(tmp_path):

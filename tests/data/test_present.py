@@ -7,9 +7,9 @@ import threading
 
 import pytest
 import yaml
-from packed import FILES, write_folder, write_zip
+from packed import write_folder, write_zip
 
-from repro.data import archives, manifest, present
+from repro.data import manifest, present
 from repro.data.present import download
 
 
@@ -75,18 +75,6 @@ def test_a_tar_archive_is_known_by_its_size(state, tmp_path):
     write_folder(tmp_path / "data" / "box" / "things")
     for name in ("things.tar.gz", "things"):  # of which nothing is declared
         assert state(name) == ("found", "what it holds is checked when it is prepared or loaded")
-
-
-def test_reading_shows_what_names_and_sizes_do_not(state, tmp_path):
-    digest = archives.content_digest(sorted(FILES.items()))
-    path = write_zip(tmp_path / "data" / "box" / "things.zip")
-    assert state(**COUNTS, digest=digest)[0] == "present"
-    things = manifest.load_manifest("things")
-    assert manifest.verified_members(things, tmp_path / "data") == sorted(FILES.items())
-    write_zip(path, FILES | {"a.txt": b"eno"})
-    assert state(**COUNTS, digest=digest)[0] == "present"
-    with pytest.raises(ValueError, match="digest"):
-        manifest.verified_members(things, tmp_path / "data")
 
 
 # ---------------------------------------------------------------------------------------------- downloads

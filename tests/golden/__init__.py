@@ -8,8 +8,7 @@
 The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes keys rows
 results]` asks all of it again and writes them anew, from the root of a checkout, on a CPU and without REPRO_DATA: only
 where the behaviour is meant to change, and the commit says what changed and why. To record more, add what is asked to a
-file. `bits.py` compares two checkouts bit by bit. `adapter.py` alone calls the package: it may follow a change of the
-interface, the recorded files may not.
+file. `bits.py` compares two checkouts bit by bit. `recorded.py` alone calls the package.
 """
 
 import sys

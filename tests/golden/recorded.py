@@ -1,7 +1,7 @@
-"""The golden files: what they ask of the package, and what the package as it is makes of that, in plain words."""
+"""The golden files: what they ask of the package, and what the package as it is makes of that."""
 
 import csv
-import functools
+import dataclasses
 import hashlib
 import io
 import json
@@ -10,18 +10,33 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from ended import finish
+from made_up_images import use_tiny_trunk
+from pandas import DataFrame
+from pytest import MonkeyPatch
+from torch.utils._pytree import tree_leaves
+from tqdm.auto import tqdm
 
-from tests.golden import adapter
+from repro import papers
+from repro.audiovisual.recipe import CLIPS
+from repro.image.recipe import IMAGES
+from repro.run.device import full_precision, threads
+from repro.run.fit import load_checkpoint
+from repro.run.store import Cell, Store
+from repro.run.training import train
+from repro.skeleton.recipe import SKELETONS
+from repro.table import Asked, Table
 
 FOLDER = Path(__file__).parent
+STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
+MODELS = {"skeleton": ("model",), "image": ("model",), "audiovisual": ("towers", "classifiers")}
 REQUEST = ("table", "dataset", "label", "preset", "variant", "seeds", "fields")
 TRAINING = ("study", "dataset", "method", "seed", "tiny_trunk", "fields")
-NUMBERS = ("ours", "std", "n_seeds", "published", "difference")
-IDENTIFYING = ("table", "dataset", "label", "preset", "variant", "asked", "fields", "departures")  # columns of rows.csv
-COLUMNS = (*IDENTIFYING, *NUMBERS, "measures")
+COLUMNS = ("table", "dataset", "label", "preset", "variant", "asked", "row")  # of rows.csv
 DIGITS = 6  # decimals of a number in rows.csv
 
 Fields = Mapping[str, Any]
@@ -46,7 +61,7 @@ def recipes(study: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     texts = {}
     for name in names:
         dataset, preset, method = name.split()
-        texts[name] = adapter.canonical(study, adapter.recipe(study, preset, dataset, method))
+        texts[name] = STUDIES[study].presets[preset](dataset, method).canonical()
     first = json.loads(texts[names[0]])
     return {"": first} | {
         name: {"sha256": hashlib.sha256(text.encode()).hexdigest()[:16]} | changed(json.loads(text), first)
@@ -60,28 +75,40 @@ def changed(values: Fields, first: Fields) -> dict[str, Any]:
             if name not in values or name not in first or values[name] != first[name]}
 
 
+def asked_cells(request: Fields) -> tuple[Table, list[tuple[Cell, Asked]]]:
+    """A table and the cells that a request is about.
+
+    Where a label is given all data sets have it, and a digest that is made up: none is read.
+    """
+    table = papers.tables()[request["table"]]
+    if request["label"] is not None:
+        data = SimpleNamespace(name=request["label"], digest="made up")
+        table = dataclasses.replace(table, study=dataclasses.replace(table.study, load=lambda recipe: data))
+    choices = {"seeds": ",".join(map(str, request["seeds"])), "preset": request["preset"], "device": "cpu"}
+    texts = {name: ",".join(str(value).replace(",", "+") if name == "targets" else str(value) for value in values)
+             for name, values in request["fields"].items()}  # as users type them
+    return table, table.asked_cells(request["dataset"], variant=request["variant"], **choices, **texts)
+
+
 def cells(request: Fields) -> dict[str, Any]:
     """The cells of a request by their keys: the seed, and the fields that leave the preset's recipe of the method.
 
     Of all of them `data`, the digests, shortened, with the version of the training.
     """
-    study = adapter.study_of(request["table"])
-    method = "objectives" if study == "skeleton" else "method"
-    preset = "quick" if request["preset"] == "auto" else request["preset"]
+    table, asked = asked_cells(request)
+    preset, named = "quick" if request["preset"] == "auto" else request["preset"], table.study.recipe.named_by
     by_key, data = {}, set()
-    for cell in adapter.cells(request):
-        usual = usual_recipe(study, preset, request["dataset"], cell["recipe"][method])
-        by_key[cell["key"]] = {"seed": cell["seed"], method: usual[method]} | changed(cell["recipe"], usual)
-        data.add((cell["digest"][:16], cell["version"]))
+    for cell, _ in asked:
+        method = getattr(cell.recipe, named)
+        usual = table.study.presets[preset](request["dataset"], method).to_dict()
+        by_key[cell.key] = {"seed": cell.seed, named: method} | changed(cell.recipe.to_dict(), usual)
+        data.add((cell.digest[:16], cell.version))
     return {"data": [[*pair] for pair in sorted(data)], "cells": by_key}
 
 
-usual_recipe = functools.cache(adapter.recipe)
-
-
-def measures(cell: Fields) -> dict[str, float]:
+def measures(cell: Cell) -> dict[str, float]:
     """Made-up results of a cell: from its key alone, so that they do not depend on the order of cells."""
-    fields = cell["recipe"]
+    fields = cell.recipe.to_dict()
     if "objectives" in fields:
         names = ["linear", "linear_best", "linear_unseen", "linear_standardised", "linear_standardised_unseen", "knn1",
                  "knn1_unseen", "embedding_spread", "readout_spread"]
@@ -93,7 +120,7 @@ def measures(cell: Fields) -> dict[str, float]:
         names = ["linear", "linear_held_out"] if characters else [*filter(None, fields["targets"].split(","))]
         names += ["trained_on"]
         names += ["categories_video", "categories_audio", "expected"] if fields["method"] == "cmacc" else []
-    return {name: made_up(cell["key"], name) for name in names}
+    return {name: made_up(cell.key, name) for name in names}
 
 
 def made_up(key: str, name: str) -> float:
@@ -103,7 +130,7 @@ def made_up(key: str, name: str) -> float:
 
 def laid_out() -> list[dict[str, Any]]:
     """The requests whose rows are recorded, each of two seeds."""
-    places = dict.fromkeys(tuple(row[name] for name in IDENTIFYING[:6]) for row in read_rows())
+    places = dict.fromkeys(tuple(row[name] for name in COLUMNS[:6]) for row in read_rows())
     return [
         {"table": table, "dataset": dataset, "label": label or None, "preset": preset, "variant": variant,
          "seeds": [0, 1], "fields": json.loads(fields)}
@@ -111,17 +138,17 @@ def laid_out() -> list[dict[str, Any]]:
     ]
 
 
-def rows(request: Fields) -> list[dict[str, str]]:
-    """The rows that a request's table makes of made-up results, as text by `COLUMNS`, in an order of their own."""
-    given = {name: str(request[name] or "") for name in IDENTIFYING[:5]} | {"asked": text(request["fields"])}
-    made = [given | {name: text(row[name]) for name in ("fields", "departures", "measures", *NUMBERS)}
-            for row in adapter.rows(request, measures)]
-    return sorted(made, key=lambda row: (row["fields"], row["departures"]))
-
-
-def text(value: Any) -> str:
-    """A value as JSON, numbers rounded; nothing for NaN."""
-    return "" if plain(value) is None else json.dumps(plain(value), sort_keys=True)
+def rows(request: Fields) -> list[dict[str, Any]]:
+    """The rows that a request's table makes of made-up results, beside the printed numbers."""
+    table, asked = asked_cells(request)
+    stored = []
+    for cell, _ in asked:
+        parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(cell)}
+        texts = {name: json.dumps(part) for name, part in parts.items()}
+        stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
+    made = table.numbers({cell.key: row for cell, row in asked}, DataFrame(stored),
+                         table.columns_asked(request["fields"]))
+    return [plain(row) for row in made.to_dict("records")]
 
 
 def plain(value: Any) -> Any:
@@ -135,11 +162,25 @@ def plain(value: Any) -> Any:
 
 
 def trained(training: Fields) -> tuple[dict[str, float], list[torch.Tensor]]:
-    """What a small training measures, and its weights."""
-    study, dataset, method, seed, tiny_trunk, fields = (training[name] for name in TRAINING)
-    with tempfile.TemporaryDirectory() as folder:
-        recipe = adapter.recipe(study, "smoke", dataset, method, **fields)
-        return adapter.train(study, recipe, seed, Path(folder), tiny_trunk=tiny_trunk)
+    """What a small training measures, with its last losses, and its weights.
+
+    With `tiny_trunk` images are seen by two convolutions in place of a ResNet-18.
+    """
+    name, dataset, method, seed, tiny_trunk, fields = (training[name] for name in TRAINING)
+    study = STUDIES[name]
+    recipe = study.presets["smoke"](dataset, method, **fields)
+    with tempfile.TemporaryDirectory() as folder, MonkeyPatch.context() as patched, tqdm(disable=True) as progress:
+        if tiny_trunk:
+            use_tiny_trunk(patched)
+        run = Store(folder).run(Cell("golden", recipe, seed, "smoke", dataset, study.load(recipe).digest, 0))
+        with run.claim(), threads(recipe.threads), full_precision():
+            result = finish(train(run, progress, study=study, device=torch.device("cpu")))
+        log, state = run.folder / "progress.jsonl", load_checkpoint(run.folder)
+        last = json.loads(log.read_text().splitlines()[-1]) if log.exists() else {}
+    measured = {name: value for name, value in result.items() if name not in ("cost", "select")}
+    measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", "of", "seconds")}
+    weights = tree_leaves([state["learner"][part] for part in MODELS[name]])
+    return measured, [leaf for leaf in weights if isinstance(leaf, torch.Tensor)]
 
 
 def by_line(value: Any, depth: int) -> str:
@@ -173,7 +214,9 @@ def recorded_rows() -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row for request in laid_out() for row in rows(request))
+    for request in laid_out():
+        given = {name: request[name] or "" for name in COLUMNS[:5]} | {"asked": json.dumps(request["fields"])}
+        writer.writerows(given | {"row": json.dumps(row)} for row in rows(request))
     return stream.getvalue().removesuffix("\n")
 
 

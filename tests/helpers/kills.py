@@ -32,10 +32,6 @@ class Trial(NamedTuple):
     aimed: str                     # the phase that the moment was drawn in
     hit: str                       # the phase that was killed
     seconds: float                 # from the start to the kill
-    reports: int                   # lines of progress that there were then
-    half_written: int              # temporary files that it left
-    hit_again: str                 # the phase of a second kill, "end" if that came too late
-    runs: int                      # how many it took to the end
     identical: bool                # whether the end is that of an undisturbed run
     differences: tuple[str, ...]   # files that are otherwise, or the error that it ended with
 
@@ -58,19 +54,14 @@ def trial(nursery: Nursery, root: Path, modality: str, number: int, expected: Un
         root.mkdir()
         seconds = _killed(nursery, root, modality, *_drawn(draw, aimed, expected.phases))
         hit = phases(root)[-1][1]
-    runs, hit_again = 2, ""
-    reports = sum(path.read_bytes().count(b"\n") for path in root.rglob("progress.jsonl"))
-    half_written = sum(path.name.startswith(".") for path in root.rglob("*"))
     if number % TWICE == 0:
         whole = expected.phases[-1][0] - expected.phases[0][0]
         _killed(nursery, root, modality, len(phases(root)) + 1, draw.uniform(0, whole))
-        hit_again, runs = phases(root)[-1][1], 3
     try:
         different = differences(finished(nursery, root, modality), expected.outcome)
     except AssertionError as error:  # it did not come to its end
         different = [str(error).splitlines()[-1]]
-    return Trial(modality, number, aimed, hit, round(seconds, 3), reports, half_written, hit_again, runs,
-                 not different, tuple(different))
+    return Trial(modality, number, aimed, hit, round(seconds, 3), not different, tuple(different))
 
 
 def finished(nursery: Nursery, root: Path, modality: str, *options: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, smoke
 from repro.run import training
 from repro.run.evaluate import linear_probe
-from repro.run.finished import checkpoint
+from repro.run.finished import checkpoint, restored
 from repro.run.store import Store
 
 CPU = torch.device("cpu")
@@ -162,7 +162,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes
     assert repro("results", "weights", chosen.key, "--output", str(path)) == (0, f"{path}\n", "")
     model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
     assert not model.training
-    again, untrained = study.resumed(chosen, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
+    again, untrained = restored(chosen, IMAGES, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4
     index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
     expected = again.features(index)

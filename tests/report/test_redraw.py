@@ -125,8 +125,8 @@ def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
 def test_samplers_without_a_look_of_their_own_are_drawn():
     clips = find("diversity_balanced")
     released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
-    rows = [row | {"metrics": json.dumps({"trained_on": 9, "categories_video": 8.0, "categories_audio": 7.0,
-                                          "expected": 9.0})} for row in finished(released)]
+    rows = [row | {"metrics": json.dumps({"linear": 50.0, "trained_on": 9, "categories_video": 8.0,
+                                          "categories_audio": 7.0, "expected": 9.0})} for row in finished(released)]
     table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, frame(*rows))
     assert experiments.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
     sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])

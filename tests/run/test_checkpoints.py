@@ -158,23 +158,6 @@ def test_a_kill_inside_the_write_leaves_a_sound_checkpoint(two, dying, capsys, m
     assert load_checkpoint(two)["step"] in (9, 12)
 
 
-@pytest.mark.parametrize("sound", [None, 6], ids=["none", "the previous"])
-@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "previous" not in moment])
-def test_a_kill_inside_the_write_where_there_is_no_last_checkpoint(two, dying, moment, sound):
-    """As it is the first, or the last one is damaged and does not take the place of the sound previous one."""
-    path = two / "checkpoint.pt"
-    if sound:
-        path.write_bytes(truncated(path.read_bytes()))
-    else:
-        path.unlink()
-        (two / "checkpoint.previous.pt").unlink()
-    state = load_checkpoint(two)
-    assert (state and state["step"]) == sound
-    dying(moment, two)
-    state = load_checkpoint(two)
-    assert (state and state["step"]) == (12 if moment == "after checkpoint.pt" else sound)
-
-
 def test_a_checkpoint_that_cannot_be_read_back_replaces_nothing(two, monkeypatch):
     write = Path.write_bytes
 

@@ -3,36 +3,11 @@
 import dataclasses
 import errno
 import os
-import subprocess
-import sys
 
 import pytest
 from made_up_training import CELL
-from nursery import HELPERS
 
 from repro.run.store import owner
-
-# Another process, which claims CELL again and again and proves each time that nobody else holds it.
-CONTENDS = """
-import os, sys, time
-from pathlib import Path
-from made_up_training import CELL
-from repro.run.store import Store
-
-run = Store(Path(sys.argv[1])).run(CELL)
-sys.stdin.readline()
-held = 0
-end = time.monotonic() + 0.7
-while time.monotonic() < end:
-    with run.claim() as claimed:
-        if claimed:
-            os.close(os.open(run.folder / "marker", os.O_CREAT | os.O_EXCL))
-            held += 1
-            time.sleep(0.002)
-            os.unlink(run.folder / "marker")
-    time.sleep(0.001)
-print(held, flush=True)
-"""
 
 
 def test_claim_is_exclusive_within_a_process_and_released_by_an_exception(store):
@@ -65,21 +40,6 @@ def test_a_file_system_without_locks_is_refused(store, monkeypatch):
     with pytest.raises(OSError, match=r"to a folder on a file system that has locks.*lock'"), run.claim():
         raise AssertionError("claimed")
     assert not (run.folder / "owner.json").exists()
-
-
-def test_claims_of_contending_processes_never_overlap(store):
-    path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
-    processes = [
-        subprocess.Popen([sys.executable, "-c", CONTENDS, str(store.root)], env=os.environ | {"PYTHONPATH": path},
-                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    held = [process.communicate(timeout=60)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert all(int(count) > 0 for count in held), held
 
 
 def test_owner_in_words_when_unknown(store):

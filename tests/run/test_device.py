@@ -119,15 +119,6 @@ def test_factors_keep_their_bits_inside_the_block_alone(usual, products, monkeyp
         torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-def test_a_gru_on_cuda_in_full_precision_is_that_of_float64():
-    torch.manual_seed(0)
-    gru, inputs = torch.nn.GRU(64, 128).double().cuda(), torch.randn(30, 8, 64, dtype=torch.float64, device="cuda")
-    exact = gru(inputs)[0]
-    with device.full_precision():
-        assert (gru.float()(inputs.float())[0] - exact).abs().max() < 1e-5
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
 def test_cores_are_those_this_process_may_use():
     allowed = os.sched_getaffinity(0)

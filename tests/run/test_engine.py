@@ -172,36 +172,6 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
-def test_time_left_does_not_rise_between_steps_and_evaluation_is_part_of_a_cell(store, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    runs = [store.run(each) for each in CELLS[:2]]
-    left = []
-    with engine._bar(runs, Here()) as bar:
-        for seconds, steps in ((50, 5), (60, 5), (120, 5), (140, 9), (150, 9)):
-            now[0] = seconds
-            runs[0].folder.mkdir(parents=True, exist_ok=True)
-            (runs[0].folder / "progress.jsonl").write_text(f'{{"step": {steps}, "of": 9}}\n')
-            engine._show(bar, runs)
-            left.append((bar.total - bar.n) / bar.format_dict["rate"])
-        assert bar.n == 0.9  # all steps are taken, and nothing is measured
-        runs[0].finish(ELSEWHERE)
-        engine._show(bar, runs)
-        assert bar.n == 1.0
-    assert left[0] == left[1] == left[2] == pytest.approx(150) and left[3] == left[4]
-
-
-def test_what_others_hold_is_waited_for_and_trained_by_the_pool_if_they_give_it_up(store, held):
-    let_go, pool, train = held(), Pool(), Trainer()
-    timer = threading.Timer(0.3, let_go.set)
-    timer.start()
-    run_cells(CELLS, train, store, pool=pool)
-    timer.join()
-    assert values(store) == EXPECTED and pool.given == [5, 1]
-    assert train.calls == [(each.label, each.seed) for each in (*CELLS[1:], CELLS[0])]
-
-
 def test_lost_processes_weigh_more_than_divergence(store):
     with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool())

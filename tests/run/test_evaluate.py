@@ -112,24 +112,6 @@ def test_features_made_anew_every_epoch():
     assert linear_probe(made[0], labels, *test, rates=[0.5, 0.05, 0.05], **settings)[1:] != found[1:]
 
 
-def test_linear_probe_is_a_function_of_its_arguments():
-    data = (*clouds(50, seed=1, dtype=torch.float32), *clouds(500, seed=2, dtype=torch.float32))
-    before, copies = torch.get_rng_state(), [part.clone() for part in data]
-    first = probe(*data, classes=4, **USUAL)
-    assert torch.equal(torch.get_rng_state(), before)  # draws from its own generator
-    torch.manual_seed(3)
-    assert probe(*data, classes=4, **USUAL) == first
-    assert all(torch.equal(part, copy) for part, copy in zip(data, copies, strict=True))
-
-
-def test_more_epochs_than_needed_for_one_sample_and_one_class():
-    point, label = torch.ones(1, 3), torch.zeros(1, dtype=torch.int64)
-    assert probe(point, label, point, label, classes=1, **USUAL) == [100.0] * 3
-    assert probe(point, label, point, label, classes=2, **USUAL | {"epochs": 5})[-1] == 100.0
-    assert nearest_neighbour(point, label, point, label) == 100.0
-    assert nearest_neighbour(point, label, -point, label + 1) == 0.0
-
-
 @pytest.mark.parametrize(("n", "m", "features"), [(1, 1, 1), (1, 9, 3), (40, 1, 2), (200, 150, 16)])
 def test_nearest_neighbour_equals_scikit_learn(n, m, features):
     train, test = clouds(n, features=features, seed=1), clouds(m, features=features, seed=2)

@@ -1,11 +1,15 @@
 import dataclasses
+import functools
 
 import pandas as pd
 import pytest
 import torch
+from made_up_study import TOY
 from made_up_training import CELL
 
-from repro.run.finished import checkpoint, kept
+from repro.run import training
+from repro.run.engine import run_cells
+from repro.run.finished import checkpoint, kept, restored
 from repro.run.fit import save_checkpoint
 from repro.run.store import Store
 
@@ -64,3 +68,14 @@ def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):
         checkpoint(CELL.key, store)
     save_checkpoint(store.folder(CELL.key), {"step": 1, "seconds": 0.0, "learner": {"weight": 3}})
     assert checkpoint(CELL.key, store) == {"weight": 3}
+
+
+def test_a_learner_is_given_back_with_its_weights_and_the_data_it_was_trained_on(store):
+    cpu, cell = torch.device("cpu"), TOY.cell(TOY.presets["paper"]("ucla", "plain"), 3, "paper")
+    run_cells([cell], functools.partial(training.train, study=TOY, device=cpu), store)
+    learner = restored(cell, TOY, cpu)
+    assert (learner.taken, learner.model["number"].item()) == (2, pytest.approx(3.2))
+    with pytest.raises(ValueError, match="ucla has changed since this cell was asked for"):
+        restored(dataclasses.replace(cell, digest="of other data"), TOY, cpu)
+    other = restored(cell, TOY, cpu, dataset="ntu")  # which is asked for
+    assert (other.data.name, other.taken) == ("ntu", 2)

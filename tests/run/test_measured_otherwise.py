@@ -13,7 +13,6 @@ from other_values import others
 from states import assert_equal_states
 
 from repro import run_table
-from repro.doctor import examined_runs
 from repro.experiments import find_table, plan_table
 from repro.recipe import setting
 from repro.run import training
@@ -96,15 +95,13 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
 
 
-def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken, monkeypatch):
+def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
     run(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
     before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.name != "owner.json"}
     taken.clear()
     assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
     assert taken == [] and {path: path.read_bytes() for path in before} == before
     assert os.path.samefile(*(store.folder(each.key) / "checkpoint.pt" for each in (USUAL, HALF)))
-    monkeypatch.setenv("REPRO_RUNS", str(store.root))
-    assert [*examined_runs(print)] == []
 
 
 def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, taken):

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from repro.experiments import find_table
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
 from repro.run.plan import duration, forecast, plan
@@ -143,15 +142,3 @@ def test_a_process_group_makes_no_plan(store, monkeypatch):
     monkeypatch.setattr(devices, "grouped", lambda: True)
     with pytest.raises(ValueError, match="leave out torchrun"):
         plan([cell(0)], None, store, CPU, 1)
-
-
-@pytest.mark.parametrize(("name", "tuned"), [("taxonomy", False), ("image_methods", False), ("transfer", True)])
-def test_a_table_of_each_kind_says_what_it_trains(name, tuned, runs, clips_prepared, tmp_path):
-    table = find_table(name)
-    cell = table.cells(preset="smoke")[-1]
-    learners = [*table.study.untrained(cell, CPU)]
-    text = plan([cell], table.study.untrained, Store(tmp_path), CPU, 1)
-    row = text.splitlines()[1].split()
-    steps, each, left, memory = map(float, row[-4:])
-    assert steps == learners[0].total_steps and (len(learners) > 1) == tuned and memory > 100
-    assert each == left > 0

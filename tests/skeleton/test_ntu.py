@@ -236,7 +236,7 @@ def test_without_distribution_or_preparation_what_to_do_is_said(distribution):
     with pytest.raises(FileNotFoundError, match=r"nturgbd_skeletons_s001_to_s017\.zip .*rose1\.ntu\.edu\.sg"):
         ntu.prepare()
     distribution()
-    with pytest.raises(FileNotFoundError, match="not prepared for pipeline 'authors': run `repro data prepare ntu` f"):
+    with pytest.raises(FileNotFoundError, match="'ntu' is not prepared: run `repro data prepare ntu` f"):
         data.load("ntu")
     ntu.prepare()
     with pytest.raises(FileNotFoundError, match="`repro data prepare ntu --subset --pipeline predict_cluster` first"):

@@ -5,7 +5,6 @@ Where a cell is not finished, ValueError is raised, and FileNotFoundError where 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +16,14 @@ from repro.audiovisual import FREQUENCIES, MODALITIES, augment
 from repro.audiovisual.coverage import expected_categories, seeded_categories
 from repro.audiovisual.data import drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
+from repro.audiovisual.recipe import CLIPS
 from repro.audiovisual.study import data_of
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
-from repro.data import manifest
 from repro.run import device as devices
 from repro.run.ahead import ahead
-from repro.run.finished import checkpoint, kept
-from repro.run.store import Cell, Store
+from repro.run.finished import kept, restored
+from repro.run.store import Cell
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc
@@ -75,7 +74,7 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
     where = devices.resolve(device)
 
     def compute(cell: Cell) -> DataFrame:
-        learner = resumed(cell, where)
+        learner = restored(cell, CLIPS, where)
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
         categories = np.array(learner.data.classes)[learner.data.categories[index]]
         rows = pd.concat(
@@ -109,7 +108,7 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     where = devices.resolve(device)
 
     def compute(cell: Cell) -> DataFrame:
-        learner = resumed(cell, where)
+        learner = restored(cell, CLIPS, where)
         learner.towers.train()
         order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(cell.seed))
         batch = learner.members[order[: cell.recipe.batch]]
@@ -140,7 +139,7 @@ def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     def compute(cell: Cell) -> DataFrame:
         parts = []
         for frequency in FREQUENCIES:
-            learner = resumed(cell, where, frequency=frequency)
+            learner = restored(cell, CLIPS, where, frequency=frequency)
             parts.append(_chosen_post_hoc(learner, cell.seed).assign(frequency=frequency, step=learner.taken))
         return pd.concat(parts)
 
@@ -191,19 +190,6 @@ def within_over_between(space: Embeddings, categories: Tensor) -> float:
     return float(torch.cat(within).mean() / torch.cat(between).mean())
 
 
-def resumed(cell: Cell, device: torch.device, **changes: Any) -> Pretrainer:
-    """The learner of a finished cell as training left it, on any device, in evaluation mode; generators begin anew.
-
-    Changes of its recipe choose other data.
-    """
-    recipe = cell.recipe.replace(**changes)
-    learner = Pretrainer(recipe, data_of(recipe), cell.seed, device)
-    learner.load_weights(checkpoint(cell.key, Store(manifest.runs_root())))
-    for part in (learner.towers, learner.keys):
-        part.eval()
-    return learner
-
-
 @torch.no_grad()
 def embedded(
     learner: Pretrainer, modality: str, index: Tensor, generator: torch.Generator | None = None
@@ -226,8 +212,10 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, 
     """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
 
     The first is among the keys of the dictionary as they are, the second among those of its items encoded again. The
-    learner contrasts across modalities and is in evaluation mode.
+    learner contrasts across modalities; its encoders evaluate from now on.
     """
+    for encoder in (learner.towers, learner.keys):
+        encoder.eval()
     rows, ranked = {modality: embedded(learner, modality, index) for modality in MODALITIES}, {}
     for modality, other in OTHER.items():
         query, items = learner.finished(rows[modality][0]), learner.entries[other].entries.flatten()

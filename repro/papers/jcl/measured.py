@@ -15,12 +15,12 @@ from repro.image.augment import normalisation
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet
 from repro.image.model import ImageModel
-from repro.image.recipe import ImageRecipe
-from repro.image.study import data_of, resumed, trained_model
+from repro.image.recipe import IMAGES, ImageRecipe
+from repro.image.study import data_of, trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
-from repro.run.finished import checkpoint, kept
+from repro.run.finished import checkpoint, kept, restored
 from repro.run.store import Cell, Store
 
 CPU = torch.device("cpu")
@@ -106,7 +106,7 @@ def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 
 def _sampled(cell: Cell, device: torch.device) -> DataFrame:
-    batch = resumed(cell, device).positives()
+    batch = restored(cell, IMAGES, device).positives()
     query, keys, negatives = (tensor.cpu() for tensor in (batch.query, batch.keys, batch.negatives))
     setting = {"temperature": cell.recipe.temperature, "strength": cell.recipe.strength}
     generator = torch.Generator().manual_seed(cell.seed)

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from repro.recipe import entry_name
+from repro.run.finished import restored
 from repro.run.store import Cell, Store
 from repro.skeleton.data import SkeletonSet
 from repro.skeleton.pretrain import Pretrainer, augment
 from repro.skeleton.recipe import SKELETONS, VERSION, SkeletonRecipe
-from repro.skeleton.study import data_of, restored
+from repro.skeleton.study import data_of
 
 MOST = 1500  # sequences shown of a data set: all of NW-UCLA, a sample of NTU RGB+D
 
@@ -82,7 +83,9 @@ def load_run(cell: dict, shown: SkeletonSet, device: torch.device) -> ExploredRu
         ValueError: if it cannot be evaluated as it was trained, saying why.
         OSError: if its data or weights cannot be read.
     """
-    learner = restored(cell, Store(), device)
+    recipe = SkeletonRecipe.from_dict(cell["recipe"])
+    run = SKELETONS.cell(recipe, cell["seed"], cell["preset"], digest=cell["digest"], version=cell["version"])
+    learner = restored(run, SKELETONS, device)
     learner.restore()
     readouts, embeddings = learner.features(shown)
     return ExploredRun(label(cell), cell["result"], learner, readouts.cpu(), embeddings.cpu())

@@ -12,21 +12,22 @@ from ended import finish
 from made_up_pairs import GRIDS, grids
 from tqdm.auto import tqdm
 
-from repro.audiovisual import MODALITIES
+from repro.audiovisual import MODALITIES, study
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
-from repro.audiovisual.recipe import VARIANTS, paper
+from repro.audiovisual.recipe import CLIPS, VARIANTS, paper
 from repro.contrast.embeddings import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import measured
 from repro.run.device import threads
+from repro.run.finished import restored
 from repro.run.fit import fit
 from repro.run.store import Cell, Store
 
 CPU = torch.device("cpu")
 CATEGORIES = ("red", "green", "blue", "grey")
 SMALL = {"width": 32, "embedding": 8, "batch": 8, "dictionary": 16, "pool": 40, "epochs": 3, "window": 4, "size": 6,
-         "video_trunk": "small_video", "audio_trunk": "small_audio"}
+         "video_trunk": "small_video", "audio_trunk": "small_audio", "targets": ""}
 
 
 def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
@@ -44,10 +45,15 @@ def clips(name="esc50", count=40, frames=6, unlabelled=3) -> Clips:
     )
 
 
+def use(monkeypatch, data):
+    for module in (measured, study):
+        monkeypatch.setattr(module, "data_of", lambda recipe: data)
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """Made-up clips in the place of every data set, and an empty folder for runs."""
-    monkeypatch.setattr(measured, "data_of", lambda recipe: clips())
+    use(monkeypatch, clips())
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     with threads(1):
         yield
@@ -96,7 +102,9 @@ def ranks_first(learner, modality, item, renewed) -> bool:
 ])
 def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
     cell = finished(method, **changes)
-    table, learner = measured.pretext_accuracy([cell], "cpu"), measured.resumed(cell, CPU)
+    table, learner = measured.pretext_accuracy([cell], "cpu"), restored(cell, CLIPS, CPU)
+    for encoder in (learner.towers, learner.keys):
+        encoder.eval()
     rows, labels = table.set_index(["query", "category"]), learner.data.categories.tolist()
     for modality in MODALITIES:
         for place, category in enumerate(CATEGORIES):
@@ -112,7 +120,7 @@ def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
 
 def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_alone():
     """Keys all alike, but those of the dictionary have faded: with them renewed, no positive stands out."""
-    learner = measured.resumed(finished(iterations=1), CPU)
+    learner = restored(finished(iterations=1), CLIPS, CPU)
     with torch.no_grad():
         for part in (learner.towers, learner.keys.twin):
             for modality in MODALITIES:
@@ -127,7 +135,7 @@ def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_al
 def test_it_is_computed_once_and_kept(monkeypatch):
     cell = finished(iterations=1)
     accuracy, negatives = measured.pretext_accuracy([cell], "cpu"), measured.selected_negatives([cell], "cpu")
-    monkeypatch.setattr(measured, "resumed", functools.partial(pytest.fail, "computed again"))
+    monkeypatch.setattr(measured, "restored", functools.partial(pytest.fail, "computed again"))
     pd.testing.assert_frame_equal(measured.pretext_accuracy([cell], "cpu"), accuracy)
     twice = pd.concat([negatives, negatives], ignore_index=True)
     pd.testing.assert_frame_equal(measured.selected_negatives([cell, cell], "cpu"), twice)
@@ -151,7 +159,7 @@ def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, in
 @pytest.mark.parametrize("changes", [{}, VARIANTS["unit_length"]], ids=["any_length", "unit_length"])
 def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(changes):
     cell = finished(pool=16, dictionary=8, **changes)
-    table, learner = measured.selected_negatives([cell], "cpu"), measured.resumed(cell, CPU)
+    table, learner = measured.selected_negatives([cell], "cpu"), restored(cell, CLIPS, CPU)
     learner.towers.train()  # normalised over the batch
     batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
     batch = learner.members[batch].tolist()
@@ -184,10 +192,10 @@ def test_cells_without_such_figures_are_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"is not that of a finished cell in .*; see `repro results list`"):
         measured.pretext_accuracy([unknown], "cpu")
     bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())  # as AudioSet has none here
-    monkeypatch.setattr(measured, "data_of", lambda recipe: bare)
+    use(monkeypatch, bare)
     with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
         measured.asked([xmoco, unknown])
-    monkeypatch.setattr(measured, "data_of", lambda recipe: clips(unlabelled=40))
+    use(monkeypatch, clips(unlabelled=40))
     with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
         measured.pretext_accuracy([finished(iterations=1)], "cpu")
 
@@ -206,7 +214,7 @@ def test_ratio_of_distances_is_that_of_a_slow_loop():
 
 def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
     """Keys of a category lie almost at one place: choices by distance reach all categories, uniform draws do not."""
-    monkeypatch.setattr(measured, "data_of", lambda recipe: grids(train=80))
+    use(monkeypatch, grids(train=80))
     monkeypatch.setattr(measured, "POOLED", 60)
     monkeypatch.setattr(measured, "SELECTED", (5,))
     cell, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), measured.embedded
@@ -229,7 +237,7 @@ def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
 
 
 def test_encoders_after_fewer_iterations_are_those_of_a_longer_training(monkeypatch):
-    monkeypatch.setattr(measured, "data_of", lambda recipe: grids(train=80))
+    use(monkeypatch, grids(train=80))
     short, long = (paper("multidigits", "xmoco", **GRIDS | {"pairs": 80, "iterations": steps}) for steps in (3, 7))
     learners = [Pretrainer(recipe, measured.data_of(recipe), 0, CPU) for recipe in (short, long)]
     for learner in learners:

@@ -84,7 +84,7 @@ def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
     repro.run_table("positive_keys", "digits", device="cpu", **settings)
     path, = tmp_path.glob("cells/*/sampled_keys.csv")
     assert '"keys": 5' in (path.parent / "recipe.json").read_text()
-    monkeypatch.setattr(measured, "resumed", functools.partial(pytest.fail, "computed again"))
+    monkeypatch.setattr(measured, "restored", functools.partial(pytest.fail, "computed again"))
     found = measured.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
     assert found["keys"].tolist() == [2**power for power in range(13)]
     assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
