@@ -32,7 +32,7 @@ from repro.recipe import choose
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, warn_once
 from repro.table import Asked, Study, Table, require_parameter
 
 if TYPE_CHECKING:
@@ -114,21 +114,28 @@ def run_table(
             _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    _tell(table.study, cells, stored)
+    warn_of_other_code(stored, [table.study])
+    _tell_missing(cells, stored)
     return table.numbers(by_key, stored, table.columns_asked(fields))
 
 
-def _tell(study: Study, cells: Sequence[Cell], stored: DataFrame) -> None:
-    """Say on standard error which of these cells other code has trained, and how many are not finished."""
+def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
+    """Say on standard error, once, which stored cells of these studies were trained by other code."""
     from repro.run import device as devices
 
-    finished = stored[stored["key"].isin([cell.key for cell in cells])]
-    lines = [study.of_other_code(finished)]
-    if missing := [cell for cell in cells if cell.key not in set(finished["key"])]:
-        lines.append(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
-                     f"seed {missing[0].seed}")
-    for line in filter(None, lines if devices.first() else []):
-        tqdm.write(line, file=sys.stderr)
+    for line in (study.of_other_code(cells) for study in of):
+        if line and devices.first():
+            warn_once(line)
+
+
+def _tell_missing(cells: Sequence[Cell], stored: DataFrame) -> None:
+    """Say on standard error how many of these cells are not finished."""
+    from repro.run import device as devices
+
+    missing = [cell for cell in cells if cell.key not in set(stored["key"])]
+    if missing and devices.first():
+        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
+                   f"seed {missing[0].seed}", file=sys.stderr)
 
 
 def _train_missing(
@@ -297,12 +304,13 @@ def results(name: str, frame: str = "") -> DataFrame:
         Columns as of `repro.run_table`; recipes of which no cell is finished have no row. Or those of `frames`, with
         the fields that tell the rows of the table apart.
     """
-    experiment = find(name)
+    experiment, stored = find(name), everything()
+    warn_of_other_code(stored, [experiment.declared.study])
     if not frame:
-        return experiment.rows(everything())
+        return experiment.rows(stored)
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
-    return frames([cell for cell, _ in experiment.asked().values()], frame, fields)
+    return frames([cell for cell, _ in experiment.asked().values()], frame, fields, stored)
 
 
 def frames(
@@ -385,7 +393,8 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
         stored = everything()
         if experiment.pinned:
             tqdm.write(experiment.pinned, file=sys.stderr)
-        _tell(experiment.declared.study, [cell for cell, _ in changed.asked().values()], stored)
+        warn_of_other_code(stored, [experiment.declared.study])
+        _tell_missing([cell for cell, _ in changed.asked().values()], stored)
         return changed.rows(stored)
     if experiment.data and not choices:
         cells = experiment.declared.cells(device=where.get("device", "auto"), **experiment.arguments)
@@ -395,21 +404,39 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
     return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **changed.arguments)
 
 
-def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a row of an experiment has all values of a comma list, of fields that tell rows apart.
+def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields and values that `values`, a comma list, names a row of an experiment by: "random,256".
 
     Arguments as for `run`, and errors; nothing needs to be finished.
+
+    Raises:
+        ValueError: if no row has all of these values.
     """
     experiment = find(name).changed(choices)
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    rows = []
+    known: dict[str, str] = {}
     for _, row in experiment.asked().values():
-        fields = {**row.recipe.to_dict(), **row.called}
-        rows.append([str(fields[column]) for column in columns if column in fields])
-    known = dict.fromkeys(value for row in rows for value in row)
-    given = {choose("against", value.strip(), known) for value in values.split(",")}
-    if not any(given <= {*row} for row in rows):
-        raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+        fields, places = {**row.recipe.to_dict(), **row.called}, {}
+        for column in columns:
+            if column in fields:
+                places.setdefault(_spelt(fields[column]), column)
+                known.setdefault(_spelt(fields[column]), str(fields[column]))
+        named = [places.get(_spelt(value)) for value in values.split(",")]
+        if None not in named:
+            return {column: "none" if fields[column] is None else fields[column] for column in named}
+    for value in values.split(","):
+        if _spelt(value) not in known:
+            choose("against", value.strip(), known.values())
+    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+
+
+def _spelt(value: Any) -> str:
+    """A value as text, the same of 2, 2.0 and "2"."""
+    text = str(value).strip()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text.lower()
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -471,6 +498,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     from repro.run.device import cores
 
     cells = everything()
+    warn_of_other_code(cells, studies().values())
     known = [name for name in (*experiments(), *papers.pictures()) if name not in papers.lines()]
     chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []

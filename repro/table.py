@@ -215,9 +215,10 @@ class Study:
         })
 
     def stored_recipe(self, cell: Fields) -> Any:
-        """The recipe of a row of cells.csv; ValueError names the cell if there is no such recipe or preset."""
+        """The recipe of a row of cells.csv; ValueError names the cell if there is none, or no such preset or data."""
         try:
             choose("preset", cell["preset"], self.presets)
+            choose("dataset", manifest.plain(cell["dataset"]), manifest.names())
             return self.recipe.from_dict(json.loads(cell["recipe"]))
         except (ValueError, TypeError) as error:
             raise ValueError(
@@ -380,7 +381,7 @@ class Table:
         return [(dataclasses.replace(cell, seed=seed), row) for seed in numbers for cell, row in cells]
 
     def described(
-        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
+        self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
     ) -> Rows:
         """What the table trains: (name, value, source) of the fields that a recipe of it uses.
 

@@ -106,6 +106,8 @@ def test_recipe_names_every_value_and_its_source(repro):
     ("arguments", "expected"),
     [
         (["similarity_variance", "--method", "jcl"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
+        (["taxonomy_ucla", "--preset", "paper"], {"dataset": "ucla", "units": "512"}),
+        (["samplers_with_headroom", "--preset", "quick"], {"dataset": "multiomniglot", "characters": "3"}),
         (["image_methods", "--dataset", "imagenet", "--method", "jcl"], {"keys": "5", "strength": "2.0"}),
         (["category_diversity", "--preset", "smoke", "--dataset", "synthetic"], {"iterations": "2"}),
         (["image_methods", "--preset", "quick", "--dataset", "cifar10"], {"epochs": "10", "subset": "False"}),
@@ -121,7 +123,7 @@ def test_the_recipe_is_the_one_that_the_table_trains(repro, arguments, expected)
 
 
 REFUSED = [  # what is typed, and what the message says
-    ("recipe", "Missing argument 'table'"), ("runs", "No such command 'runs'"),
+    ("recipe", "Missing argument 'name'"), ("runs", "No such command 'runs'"),
     ("data lists", "No such command 'lists'"),
     ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
     ("run", "nothing stands where the table should: repro run NAME ...; tables are "),

@@ -175,12 +175,20 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
     assert told == "4 of 8 cells are not finished, the first is CE, seed 90"
 
 
-def test_values_of_rows_are_asked_for_before_anything_is_trained():
-    experiments.require_values("samplers_with_headroom", "random, 256", {"batch": 128})
-    experiments.require_values("floor_and_ceiling", "Scratch", {})
-    with pytest.raises(ValueError, match=r"against='randm' is not one of: random, .*did you mean 'random'"):
-        experiments.require_values("samplers_with_headroom", "randm", {})
-    with pytest.raises(ValueError, match="against='random,gradient' names no row: none has all of these values"):
-        experiments.require_values("samplers_with_headroom", "random,gradient", {})
-    with pytest.raises(ValueError, match="against='gradient' is not one of: random, 128, 1024, 256"):
-        experiments.require_values("samplers_with_headroom", "gradient", {"sampler": "random"})
+def test_values_of_a_row_name_its_fields_before_anything_is_trained():
+    assert experiments.row_named("samplers_with_headroom", "random, 256", {"batch": 128}) == {
+        "sampler": "random", "dictionary": 256}
+    assert experiments.row_named("floor_and_ceiling", "Scratch", {}) == {"approach": "Scratch"}
+    for typed in ("2", "2.0"):
+        assert experiments.row_named("taxonomy_synthetic", typed, {"ad_weight": "2,5"}) == {"ad_weight": 2.0}
+    assert experiments.row_named("taxonomy_synthetic", "None", {"td_crop": "none,20"}) == {"td_crop": "none"}
+
+
+@pytest.mark.parametrize(("values", "choices", "message"), [
+    ("randm", {}, "against='randm' is not one of: random, .*did you mean 'random'"),
+    ("random,gradient", {}, "against='random,gradient' names no row: none has all of these values"),
+    ("gradient", {"sampler": "random"}, "against='gradient' is not one of: random, 128, 1024, 256"),
+])
+def test_values_that_no_row_has_are_refused(values, choices, message):
+    with pytest.raises(ValueError, match=message):
+        experiments.row_named("samplers_with_headroom", values, choices)

@@ -257,6 +257,7 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
+    ({"dataset": "uclla (subset)"}, "dataset='uclla' is not one of: "),
     ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
 ])
@@ -651,12 +652,14 @@ def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_pa
     assert not (tmp_path / "none").exists()
 
 
-def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    choices = {"preset": "smoke", "objectives": "CE", "device": "cpu", "engine": "inline"}
-    run_table("taxonomy", **choices)
-    assert "other code" not in capsys.readouterr().err
+def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, tmp_path):
+    smoke = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
+    assert "other code" not in repro(*smoke)[2]
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
-    run_table("taxonomy", **choices)
-    assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
-    assert "raise the version of skeletons" in said and "add 0123456789abcdef to repro/run/accepted.yaml" in said
+    said = repro(*smoke)[2]
+    assert "1 of 1 cells of skeletons" in said and "raise the version of skeletons" in said
+    assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
+    for command in (("run", "taxonomy_ucla", "--train", "never"), ("figures", "float32_ucla"), ("results", "export")):
+        store.warn_once.cache_clear()
+        monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)
+        assert "of skeletons" in (said := repro(*command)[2]) and "were trained by other code" in said, command

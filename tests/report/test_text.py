@@ -41,15 +41,15 @@ def test_the_title_of_a_single_row_says_how_it_departs():
 
 def test_the_difference_from_a_row_has_the_standard_error_of_two_means():
     rows = ROWS.iloc[:2]
-    said = readable(rows, "CE").splitlines()[2]
+    said = readable(rows, {"objectives": "CE"}).splitlines()[2]
     assert said.endswith(f"-28.0, s.e. {math.sqrt(1.4**2 / 3 + 1.1**2 / 4):.1f}")
-    assert readable(rows.assign(std=math.nan), "CE").splitlines()[2].endswith("-28.0, s.e. unknown")
+    assert readable(rows.assign(std=math.nan), {"objectives": "CE"}).splitlines()[2].endswith("-28.0, s.e. unknown")
 
 
 def test_a_row_is_held_against_the_one_that_is_as_it_is_in_all_that_is_not_named():
-    assert [line.rpartition("  ")[2] for line in readable(SWEPT, "a").splitlines()[2:]] == [
+    assert [line.rpartition("  ")[2] for line in readable(SWEPT, {"method": "a"}).splitlines()[2:]] == [
         "-1.5", "61.3 ± 1.0 (3)", "-10.0, s.e. unknown"]
-    assert [line.rpartition("  ")[2] for line in readable(SWEPT, "2,a").splitlines()[2:]] == [
+    assert [line.rpartition("  ")[2] for line in readable(SWEPT, {"keys": 2.0, "method": "a"}).splitlines()[2:]] == [
         "-11.3, s.e. unknown", "61.3 ± 1.0 (3)", "-21.3, s.e. 0.6"]
 
 
@@ -57,7 +57,7 @@ def test_rows_of_several_targets_are_held_against_that_row_of_their_own():
     rows = pd.concat([ROWS.iloc[:2].assign(target=target, ours=[low, low + 5])
                       for target, low in (("a", 10), ("b", 50))])
     rows = rows[["objectives", "target", *ROWS.columns[2:]]].reset_index(drop=True)
-    lines = readable(rows, "random").splitlines()[3::2]
+    lines = readable(rows, {"objectives": "random"}).splitlines()[3::2]
     assert [line.rpartition("  ")[2] for line in lines] == ["+5.0, s.e. 1.0"] * 2
 
 
