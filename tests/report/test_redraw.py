@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from made_up_cells import frame
+from made_up_measures import finished_row
 from redrawn import hashes, redraw, told
 
 from repro import experiments
@@ -28,13 +29,8 @@ def no_data(tmp_path, monkeypatch):
 
 def finished(experiment, linear=50.0, **measures):
     """The rows of cells.csv of an experiment whose cells are all finished."""
-    found = []
-    for place, (cell, _) in enumerate(experiment.asked().values()):
-        metrics = {"linear": linear + place % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures}
-        texts = {"recipe": cell.recipe.to_dict(), "changes": cell.changes, "metrics": metrics,
-                 "cost": {"finished": "2026-01-01"}}
-        found.append(cell.describe() | {name: json.dumps(text) for name, text in texts.items()} | {"commit": "c"})
-    return found
+    return [finished_row(cell, linear=linear + place % 7, knn1=40.0, embedding_spread=0.5, **measures)
+            for place, (cell, _) in enumerate(experiment.asked().values())]
 
 
 def saved(name="short", seeds="0,2", **fields):
