@@ -4,7 +4,6 @@
 `book`.
 """
 
-import contextlib
 import html
 import importlib.util
 import logging
@@ -15,9 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 from pandas import DataFrame, Series
@@ -25,7 +24,7 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import naming, scratch
-from repro.experiments import by_study, experiments, find_table, results
+from repro.experiments import by_study, experiments, results
 from repro.report.style import spoken
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
@@ -103,7 +102,7 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
             executed, arguments = target / path.name, arguments_of(path)
             error = _execute(path, executed, arguments)
             if error and arguments:
-                with _runs_in(runs):
+                with mock.patch.dict(os.environ, REPRO_RUNS=runs):  # for kernels that are started
                     smoke = _execute(path, executed, {"preset": "smoke"})
                 if not smoke:
                     _say_smoke(executed, error)
@@ -130,18 +129,6 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def _runs_in(folder: str) -> Iterator[None]:
-    """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
-    before = dict(os.environ)
-    os.environ["REPRO_RUNS"] = folder
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _say_smoke(executed: Path, error: str) -> None:
     """Begin a notebook with a line that it shows a smoke run."""
     import nbformat
@@ -160,23 +147,17 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
     asked = re.search(r'begin\(globals\(\), \\"(\w+)\\"\)', notebook.read_text(encoding="utf-8"))
     if asked is None or notebook.stem in LOOKS:
         return {}
-    if asked[1] != notebook.stem:
-        return {"train": "never"}
-    return next(_readable(notebook.stem), {}) | {"train": "never"}
-
-
-def _readable(table: str) -> Iterator[dict[str, Any]]:
-    """The arguments of a table's experiments that have results and whose data are here."""
-    version = find_table(table).study.version
     for experiment in experiments().values():
-        if experiment.table != table or not experiment.data or experiment.version not in (None, version):
+        if experiment.table != notebook.stem or not experiment.data or experiment.pinned:
             continue
         try:
             cells = experiment.declared.cells(device="cpu", **experiment.arguments)
         except (FileNotFoundError, ValueError):  # not here, or damaged
             continue
         if {cell.key for cell in cells} == experiment.asked().keys() and len(results(experiment.name)):
-            yield {name: value for name, value in experiment.arguments.items() if value is not None}
+            given = {name: value for name, value in experiment.arguments.items() if value is not None}
+            return given | {"train": "never"}
+    return {"train": "never"}
 
 
 def write_cells(studies: dict[str, DataFrame], source: Path) -> None:

@@ -38,8 +38,6 @@ from repro.table import Asked, Study, Table, require_parameter
 if TYPE_CHECKING:
     import torch
 
-    from repro.report.plots import Picture
-
 
 def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
     """The studies of tables, by default of all there are, by name."""
@@ -273,19 +271,16 @@ def experiments() -> dict[str, Experiment]:
     Raises:
         ValueError: if an entry names a table or parameter that there is not, or a name is there twice.
     """
-    known = {name: _checked(name, entry) for name, entry in papers.saved().items()}
+    known = {}
+    for name, entry in papers.saved().items():
+        try:
+            for part in entry:
+                choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
+            choose("table", entry.get("table"), papers.lines())
+            known[name] = Experiment(name=name, **entry)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
     return known | {name: Experiment(name=name, table=name, says=line) for name, line in papers.lines().items()}
-
-
-def _checked(name: str, entry: Mapping[str, Any]) -> Experiment:
-    """An entry as an experiment; raises ValueError if it asks for what there is not."""
-    try:
-        for part in entry:
-            choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
-        choose("table", entry.get("table"), papers.lines())
-        return Experiment(name=name, **entry)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
 
 
 def find(name: str) -> Experiment:
@@ -351,11 +346,6 @@ def frames(
         values |= {field: row[field] for field in ("version", "key", "seed", "dataset", "preset")}
         parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
-
-
-def _cells_of(names: Iterable[str]) -> list[Cell]:
-    """The cells of experiments in their order, each once."""
-    return [*{key: cell for name in names for key, (cell, _) in find(name).asked().items()}.values()]
 
 
 def _committed_frames(name: str) -> dict[str, DataFrame]:
@@ -520,9 +510,16 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
 
     pictures = papers.pictures()
     if name in pictures:
-        drawn, rows = pictures[name].plot, _rows_of(pictures[name], cells)
-        shown = rows
-        keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(pictures[name].experiments)]
+        declared = pictures[name]
+        asked: dict[str, tuple[Cell, Asked]] = {}
+        for experiment in map(find, declared.experiments):
+            asked |= experiment.asked()
+        rows = cells
+        if declared.frame:
+            rows = frames([cell for cell, _ in asked.values()], declared.frame, declared.fields, cells)
+        if len(rows) or not declared.frame:
+            rows = declared.rows(rows)
+        drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
     else:
         experiment = find(name)
         drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
@@ -535,14 +532,6 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
         behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
-
-
-def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
-    """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
-    if not declared.frame:
-        return declared.rows(cells)
-    frame = frames(_cells_of(declared.experiments), declared.frame, declared.fields, cells)
-    return declared.rows(frame) if len(frame) else frame
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:

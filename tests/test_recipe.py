@@ -136,7 +136,7 @@ def test_an_added_field_at_another_value_changes_the_key(change):
 
 
 def test_described_names_every_source_and_what_left_it():
-    assert Small(epochs=3, crop=None).described() == [
+    assert Small(epochs=3, crop=None).described({}) == [
         ("name", "ucla", "paper, Table 1"),
         ("epochs", 3, "chosen here (default 150)"),
         ("rate", 0.5, "assumed"),

@@ -245,7 +245,7 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     assert cells["changes"].tolist() == [{"batch": 16, "depth": 3}, {}] and cells["linear"].tolist() == [61.0, 62.0]
     assert cells["rate"].tolist() == [0.2, 0.1] and cells["noise"].tolist() == ["live", "live"]  # as it was before
     np.testing.assert_equal(cells["knn1"].tolist(), [math.nan, 7.0])
-    np.testing.assert_equal(cells["weight"].tolist(), [math.nan, 99.0])  # a measure goes before a field
+    assert cells["weight"].tolist() == [1.0, 99.0]  # a measure goes before a field
     assert cells["finished"].str.startswith("2026").all() and cells["cost"].map(type).eq(dict).all()
 
 
