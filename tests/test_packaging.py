@@ -72,7 +72,8 @@ def away(installed, tmp_path):
 
 @needs_backend
 def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
-    package = [path for kind in ("*.py", "*.csv", "*.txt", "*.yaml", "README.md") for path in (ROOT / "repro").rglob(kind)]
+    kinds = ("*.py", "*.csv", "*.txt", "*.yaml", "README.md")
+    package = [path for kind in kinds for path in (ROOT / "repro").rglob(kind)]
     beside = [ROOT / "figures" / "cells.csv", *(ROOT / "weights").rglob("*.safetensors")]
     beside += (ROOT / "data_manifests").iterdir()
     assert {path.suffix for path in package} == {".py", ".csv", ".txt", ".yaml", ".md"} and len(beside) > 10
