@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     import torch
 
 
+AskedCells = dict[str, tuple[Cell, Asked]]  # cells by key, each with what is asked for
+
+
 def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
     """The studies of tables, by default of all there are, by name."""
     return {table.study.name: table.study for table in (papers.tables().values() if tables is None else tables)}
@@ -100,21 +103,32 @@ def run_table(
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
+    choose("train", train, ("missing", "never"))
+    check_parameters(fields, find_table(name).parameters)
+    asked_for = Experiment(name=name, table=name, says="", dataset=dataset, preset=preset, seeds=seeds, variant=variant,
+                           fields=fields)
+    return _table_of(asked_for, train, device, engine, workers, tensorboard)
+
+
+def _table_of(
+    experiment: "Experiment", train: str, device: str, engine: str, workers: str | int, tensorboard: bool
+) -> DataFrame:
+    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
 
-    table = find_table(name)
-    check_parameters(fields, table.parameters)
-    choose("train", train, ("missing", "never"))
-    pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
+    table, asked = experiment.declared, experiment.asked(device)
+    cells = [cell for cell, _ in asked.values()]
     if train == "missing":
         with in_one_display():
-            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
     warn_of_other_code(stored, [table.study])
-    _tell_missing(cells, stored)
-    return table.numbers(by_key, stored, table.columns_asked(fields))
+    missing = [cell for cell in cells if cell.key not in set(stored["key"])]
+    if missing and devices.first():
+        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
+                   f"seed {missing[0].seed}", file=sys.stderr)
+    return experiment.rows(stored, asked=asked)
 
 
 def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
@@ -126,19 +140,8 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
             warn_once(line)
 
 
-def _tell_missing(cells: Sequence[Cell], stored: DataFrame) -> None:
-    """Say on standard error how many of these cells are not finished."""
-    from repro.run import device as devices
-
-    missing = [cell for cell in cells if cell.key not in set(stored["key"])]
-    if missing and devices.first():
-        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
-                   f"seed {missing[0].seed}", file=sys.stderr)
-
-
 def _train_missing(
-    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: "torch.device", engine: str,
-    workers: str | int, tensorboard: bool,
+    table: Table, asked: AskedCells, device: "torch.device", engine: str, workers: str | int, tensorboard: bool
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
@@ -147,6 +150,7 @@ def _train_missing(
 
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
+    cells = [cell for cell, _ in asked.values()]
     store, pool = Store(), pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
@@ -155,7 +159,7 @@ def _train_missing(
                    f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
     board = store.root / "tensorboard" if tensorboard else None
     train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
-    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(*asked[cell.key], store))
 
 
 def plan_table(
@@ -247,20 +251,31 @@ class Experiment:
         digests = self.data.get("digest", "")
         return digests.get(getattr(recipe, self.data["by"]), "") if "by" in self.data else digests
 
-    def asked(self) -> dict[str, tuple[Cell, Asked]]:
-        """Its cells by key, seed by seed, each with what is asked for."""
+    def asked(self, device: str = "cpu") -> AskedCells:
+        """Its cells, seed by seed; raises ValueError for what cannot be trained on the device."""
         pairs = self.declared.asked_cells(
-            digest=self.digest, version=self.version, earlier=self.earlier, device="cpu", **self.arguments)
+            digest=self.digest, version=self.version, earlier=self.earlier, device=device, **self.arguments)
         return {cell.key: (cell, row) for cell, row in pairs}
+
+    @property
+    def at_hand(self) -> "Experiment":
+        """The same on the data that are here, by today's version of the training."""
+        return dataclasses.replace(self, data={}, version=None, earlier={})
 
     @property
     def recipes(self) -> set[Any]:
         """The recipes of its cells."""
         return {cell.recipe for cell, _ in self.asked().values()}
 
-    def rows(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-        """Its table of stored cells, see `Table.numbers`; `also` are further fields that tell rows apart."""
-        by_key = {key: row for key, (_, row) in self.asked().items()}
+    def rows(self, cells: DataFrame, also: Sequence[str] = (), asked: AskedCells | None = None) -> DataFrame:
+        """Its table of stored cells, see `Table.numbers`.
+
+        Args:
+            cells: stored ones.
+            also: further fields that tell rows apart.
+            asked: its cells, by default those of `asked`.
+        """
+        by_key = {key: row for key, (_, row) in (asked or self.asked()).items()}
         return self.declared.numbers(by_key, cells, [*self.declared.columns_asked(self.fields), *also])
 
 
@@ -359,7 +374,10 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     return found
 
 
-def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choices: Any) -> DataFrame:
+def run(
+    name: str, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
+    tensorboard: bool = False, **choices: Any,
+) -> DataFrame:
     """Train what is missing of an experiment and return its table.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
@@ -367,31 +385,26 @@ def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choic
 
     Args:
         name: of the experiment.
-        train, tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
+        train, device, engine, workers, tensorboard, choices: of `repro.run_table`; they replace the experiment's.
 
     Raises:
         As `repro.run_table`.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
-    where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
     check_parameters(choices, experiment.declared.parameters)
-    changed = experiment.changed(choices)
+    asked_for = experiment.changed(choices)
     if experiment.pinned and not choices:
         train = "never"
-    if train == "never" and name in papers.saved() and changed.recipes <= experiment.recipes:
-        stored = everything()
+    if train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes:
         if experiment.pinned:
             tqdm.write(experiment.pinned, file=sys.stderr)
-        warn_of_other_code(stored, [experiment.declared.study])
-        _tell_missing([cell for cell, _ in changed.asked().values()], stored)
-        return changed.rows(stored)
-    if experiment.data and not choices:
-        cells = experiment.declared.cells(device=where.get("device", "auto"), **experiment.arguments)
-        if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
+    else:
+        asked_for = asked_for.at_hand
+        if experiment.data and not choices and asked_for.asked(device).keys() != experiment.asked().keys():
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
-    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **changed.arguments)
+    return _table_of(asked_for, train, device, engine, workers, tensorboard)
 
 
 def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -511,7 +524,7 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
     pictures = papers.pictures()
     if name in pictures:
         declared = pictures[name]
-        asked: dict[str, tuple[Cell, Asked]] = {}
+        asked: AskedCells = {}
         for experiment in map(find, declared.experiments):
             asked |= experiment.asked()
         rows = cells
