@@ -101,7 +101,7 @@ def run(
     if asked_for_help:
         table, arguments = _declared(name, choices)
         rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
-        print("\n".join([context.get_help(), "", *_in_columns(rows, table)]))
+        print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
     Store().require_usable()
 
@@ -154,7 +154,7 @@ def recipe(
     rows = []
     for field, value, source in table.described(**arguments):
         rows.append((field, str(value), source if field in table.study.fields else f"{source}, no option"))
-    print("\n".join(_in_columns(rows, table)))
+    print("\n".join([*_in_columns(rows), *_allowed(table)]))
 
 
 @data_app.command("list")
@@ -262,11 +262,10 @@ def results_list(
     cells["yours"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
     cells = cells[cells["yours"] | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
-    head = f"{'key':<16}  {'study':<9} {'data set':<14} {'preset':<6} version"
     if cells.empty:
         print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
-    print(f"{head:<59}  whose  seed  {'measure':<16}  value  trained")
+    rows = [("key", "study", "data set", "preset", "version", "whose", "seed", "measure", "value", "trained")]
     for cell in cells.sort_values("yours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
@@ -274,9 +273,10 @@ def results_list(
         target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
         trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes))
-        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} {cell.version:>7}"
-        number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
-        print(f"{where:<59}  {'yours' if cell.yours else 'ours':<5}  {cell.seed:>4}  {number}  {trained}")
+        whose = "yours" if cell.yours else "ours"
+        rows.append((cell.key, cell.study, cell.dataset, cell.preset, str(cell.version), whose, str(cell.seed), measure,
+                     f"{numbers.get(measure, math.nan):.2f}", trained))
+    print("\n".join(_in_columns(rows)))
 
 
 @results_app.command("export")
@@ -432,12 +432,16 @@ def _declared(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str,
     return experiment.declared, arguments
 
 
-def _in_columns(rows: list[tuple[str, ...]], table: "Table") -> list[str]:
-    """A line for each row, then one for the data sets of a table, and one for its methods."""
+def _in_columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """A line for each row, its texts below one another."""
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
+    return ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
+
+
+def _allowed(table: "Table") -> list[str]:
+    """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
-    return [*lines, *(f"{name} is one of: {', '.join(values)}" for name, values in allowed.items())]
+    return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]
 
 
 def _further(arguments: list[str]) -> dict[str, str]:
