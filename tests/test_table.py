@@ -15,7 +15,7 @@ from made_up_measures import finished_row
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw, find_table, finished, plan_table
+from repro.experiments import draw, find_table, finished, plan_table, results
 from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
@@ -633,13 +633,15 @@ def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_pa
     assert not (tmp_path / "none").exists()
 
 
-def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, tmp_path):
+def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, tmp_path, capsys):
     smoke = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
     assert "other code" not in repro(*smoke)[2]
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
     said = repro(*smoke)[2]
     assert "1 of 1 cells of skeletons" in said and "raise the version of skeletons" in said
     assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
+    store.warn_once.cache_clear()
+    assert len(results("float32_ucla")) and "of skeletons" in capsys.readouterr().err
     for command in (("run", "taxonomy_ucla", "--train", "never"), ("figures", "float32_ucla"), ("results", "export")):
         store.warn_once.cache_clear()
         monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)

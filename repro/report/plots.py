@@ -97,7 +97,7 @@ class Plot:
             "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
             "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
-            "printed": style.comparable(rows) if "published" in rows else math.nan,
+            "printed": rows.get("published", math.nan),
             "reference": rows[self.reference] if self.reference else math.nan,
         })
         if "n_seeds" not in rows:
