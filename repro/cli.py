@@ -112,11 +112,7 @@ def run(
     where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
         if plan:
-            experiment = experiments.find(name)
-            if experiment.pinned and not choices:
-                print(f"{experiment.pinned}; nothing is left to train.")
-            else:
-                print(experiments.plan_table(experiment.table, **where, **experiment.changed(choices).arguments))
+            print(experiments.plan(name, **where, **choices))
             return
         if against is not None and (every or output):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")

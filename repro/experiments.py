@@ -162,21 +162,6 @@ def _train_missing(
     run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(*asked[cell.key], store))
 
 
-def plan_table(
-    name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
-    **choices: Any,
-) -> str:
-    """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
-    from repro.run import device as devices
-    from repro.run.engine import pool_of
-    from repro.run.plan import plan
-
-    table = find_table(name)
-    check_parameters(choices, table.parameters)
-    cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
-
-
 def finished() -> DataFrame:
     """Every finished cell, exported or in REPRO_RUNS, a row each.
 
@@ -405,6 +390,24 @@ def run(
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
     return _table_of(asked_for, train, device, engine, workers, tensorboard)
+
+
+def plan(
+    name: str, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> str:
+    """What `run` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
+    from repro.run import device as devices
+    from repro.run import plan as planned
+    from repro.run.engine import pool_of
+
+    experiment = find(name)
+    check_parameters(choices, experiment.declared.parameters)
+    if experiment.pinned and not choices:
+        return f"{experiment.pinned}; nothing is left to train."
+    cells = [cell for cell, _ in experiment.changed(choices).at_hand.asked(device).values()]
+    where = devices.resolve(device)
+    processes = pool_of(engine, workers, cells, where).count()
+    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
 
 
 def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:

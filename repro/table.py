@@ -174,14 +174,14 @@ class Study:
         "" where there are none. Cells from before code was stored count as trained by accepted code.
         """
         own = cells[(cells["study"] == self.name) & (cells["version"] == self.version)]
-        codes = [json.loads(cost).get("code") for cost in own["cost"]]
-        differing = {code for code in set(codes) if self.code.differs(code)}
-        keys = [key for key, code in zip(own["key"], codes, strict=True) if code in differing]
+        code = self.code
+        keys = [key for key, cost in zip(own["key"], own["cost"], strict=True)
+                if code.differs(json.loads(cost).get("code"))]
         if not keys:
             return ""
         named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
         which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
-        return f"{which} were trained by other code; {self.code.advice()}"
+        return f"{which} were trained by other code; {code.advice()}"
 
     def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
         """The learners of a cell, one after the other, before their first steps."""

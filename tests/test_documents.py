@@ -73,10 +73,3 @@ def test_a_command_is_executed_or_its_recipe_is_there(repro, command, tmp_path, 
     status, out, errors = repro("recipe", *asked) if asked else repro(*words[1:])
     assert status == 0 and out
     assert all("cells are not finished" in line for line in errors.splitlines())  # of experiments that go on
-
-
-@pytest.mark.parametrize("command", [
-    "repro run taxonomy --datset ucla", "papermill notebooks/taxonomy.ipynb out.ipynb -p layer 3",
-])
-def test_a_misspelt_option_would_be_noticed(repro, command):
-    assert repro("recipe", *recipe_asked_for(command))[0] == 2

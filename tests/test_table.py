@@ -15,7 +15,7 @@ from made_up_measures import finished_row
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw, find_table, finished, plan_table, results
+from repro.experiments import draw, find_table, finished, results
 from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
@@ -500,7 +500,6 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     assert shared["ours"].tolist() == first["ours"].tolist()[::2]
     assert {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()} == before
     assert {path.parent.parent.name for path in before if path.name != "finished.log"} == {"cells"}
-    assert "nothing is left to train" in plan_table("made_up", "ucla", **OPTIONS)
 
 
 def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too(declared, monkeypatch):
@@ -605,9 +604,8 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
     taken(monkeypatch)
     assert find_table("called") is CALLED
-    for call in (run_table, plan_table):
-        with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
-            call("caled")
+    with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
+        run_table("caled")
     with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())
 

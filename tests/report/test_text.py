@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from repro.experiments import results
-from repro.report.text import WIDTH, across, beside, markdown, readable
+from repro.report.text import WIDTH, across, markdown, readable
 
 ROWS = pd.DataFrame({
     "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
@@ -74,17 +74,6 @@ def test_committed_tables_fit_a_terminal_and_rows_differ(name):
 def test_texts_that_are_too_long_are_cut():
     long = ROWS.assign(objectives=["a" * 150, "a" * 149 + "b", "c"])
     assert max(map(len, readable(long).splitlines())) <= WIDTH
-
-
-def test_ours_stands_beside_what_is_printed():
-    table = beside(SWEPT)
-    assert table.columns.tolist() == ["method", "keys", "ours", "printed", "difference"]
-    assert table.to_numpy().tolist() == [
-        ["a", "1", "50.0 (1)", "51.5", "-1.5"], ["a", "2", "61.3 ± 1.0 (3)", "", ""],
-        ["b", "1", "40.0 ± 0.0 (2)", "", ""],
-    ]
-    nothing_printed = SWEPT.assign(published=math.nan, difference=math.nan)
-    assert beside(nothing_printed).columns.tolist() == ["method", "keys", "ours"]
 
 
 def test_a_field_goes_across_in_the_order_of_the_rows():
