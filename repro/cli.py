@@ -358,7 +358,7 @@ def report(
     replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 
     With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
-    --output; a cell whose numbers no longer bear out its verdict stops it.
+    --output, with links back to its pictures; a cell whose numbers no longer bear out its verdict stops it.
 
     Example: repro report --output book
     """
