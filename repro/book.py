@@ -39,12 +39,7 @@ SLOW = 900  # seconds that one cell of a notebook may take
 
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
-    """Execute the notebooks, build the book, and put it in the place of the one that is there.
-
-    It is built beside its place. A report that is killed, or ends with an error, leaves the book that was there.
-
-    Args:
-        output: the folder to write.
+    """Execute the notebooks, build the book beside its place, `output`, and put it there once it is whole.
 
     Returns:
         The first page, and by name the notebooks that could not be executed, which the book leaves out.
@@ -161,12 +156,7 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
 
 
 def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
-    """Write the page of all cells: of every study a table to search, sort and filter, without a network.
-
-    Args:
-        studies: by name, cells as of `repro.experiments.by_study`.
-        source: the folder of the page, `cells.md`.
-    """
+    """Write the page `cells.md`: of the cells of every study, see `by_study`, a table to search, sort and filter."""
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
@@ -212,15 +202,9 @@ def _accuracy(cell: Series) -> float:
 
 
 def typeset(source: Path, configuration: Path, site: Path) -> None:
-    """Let Sphinx build a folder of sources.
+    """Let Sphinx make `site` of a folder of sources, with `index.md`, and that of `conf.py`.
 
-    Args:
-        source: the folder, with `index.md`.
-        configuration: the folder of `conf.py`.
-        site: the folder that it makes.
-
-    Raises:
-        ChildProcessError: if it fails, with the end of what it said.
+    ChildProcessError has the end of what it said if it fails.
     """
     command = [sys.executable, "-m", "sphinx", "--quiet", "--builder", "html", "--conf-dir", str(configuration),
                "--doctree-dir", str(source.parent / "doctrees"), str(source), str(site)]

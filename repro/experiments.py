@@ -317,11 +317,10 @@ def frames(
         cells: those without such a frame are passed over.
         name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
         fields: of recipes and results, as further columns.
-        stored: cells as of `run.export.everything`, by default these.
+        stored: finished cells, by default all.
 
     Returns:
-        The columns of the frame, then these fields, entry (what people are told a cell is), and key, seed, dataset and
-        preset of the cell; no rows if no cell has it.
+        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset, version.
 
     Raises:
         ValueError: if a file is damaged.
@@ -363,17 +362,14 @@ def run(
     name: str, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
     tensorboard: bool = False, **choices: Any,
 ) -> DataFrame:
-    """Train what is missing of an experiment and return its table.
+    """Train what is missing of an experiment and return its table; errors as of `repro.run_table`.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
     With train="never" it can also be read where its data are not, all of it, some of its recipes, and other seeds.
 
     Args:
         name: of the experiment.
-        train, device, engine, workers, tensorboard, choices: of `repro.run_table`; they replace the experiment's.
-
-    Raises:
-        As `repro.run_table`.
+        train, device, engine, workers, tensorboard, choices: of `repro.run_table`, in place of the experiment's.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
@@ -420,16 +416,14 @@ def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, A
     """
     experiment = find(name).changed(choices)
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    known: dict[str, str] = {}
+    given, known = [_spelt(value) for value in values.split(",")], {}
     for _, row in experiment.asked().values():
-        fields, places = {**row.recipe.to_dict(), **row.called}, {}
-        for column in columns:
-            if column in fields:
-                places.setdefault(_spelt(fields[column]), column)
-                known.setdefault(_spelt(fields[column]), str(fields[column]))
-        named = [places.get(_spelt(value)) for value in values.split(",")]
-        if None not in named:
+        fields = {**row.recipe.to_dict(), **row.called}
+        places = {_spelt(fields[column]): column for column in columns if column in fields}
+        if all(value in places for value in given):
+            named = [places[value] for value in given]
             return {column: "none" if fields[column] is None else fields[column] for column in named}
+        known |= {value: str(fields[column]) for value, column in places.items()}
     for value in values.split(","):
         if _spelt(value) not in known:
             choose("against", value.strip(), known.values())
@@ -487,19 +481,13 @@ def _in_settings(table: Table, rows: DataFrame) -> DataFrame:
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
-    """Write the table of every experiment of which a cell is finished, the rows of every picture, and draw them.
+    """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
 
     A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
-        folder: gets `<name>.csv`, `.svg` and `.png`.
-        names: of experiments and pictures; all by default.
-
-    Returns:
-        The files, and what went wrong, by name.
-
-    Raises:
-        ValueError: if there is no experiment or picture of a name, naming those there are.
+        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
+        names: of experiments and pictures, by default all; ValueError names those there are.
     """
     from repro.run.device import cores
 

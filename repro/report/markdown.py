@@ -21,10 +21,7 @@ def write(project: Path, folder: Path) -> list[Path]:
 
     Args:
         project: the folder of `notebooks/`.
-        folder: gets RESULTS.md and docs/results_<paper>.md.
-
-    Returns:
-        The files written.
+        folder: gets RESULTS.md and docs/results_<paper>.md, which are returned.
 
     Raises:
         FileNotFoundError: if there are no such notebooks, as where the package is installed without a checkout.

@@ -235,14 +235,8 @@ def caption_of(drawn: Drawn) -> str:
 def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tuple[Path, Path]:
     """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
 
-    Both carry a caption as their description, what it shows and what it was drawn from, and the keys of the cells, as
-    JSON, as their source. The same picture gives the same bytes: no date is written and identifiers are fixed.
-
-    Args:
-        stem: of the files, without ending.
-        drawn: how rows are drawn.
-        rows: what is drawn.
-        cells: stored cells that are behind the rows; of printed numbers alone there are none.
+    Both carry a caption, and as JSON the keys of the stored cells behind the rows; of printed numbers there are none.
+    The same picture gives the same bytes: no date is written and identifiers are fixed.
     """
     caption, source = caption_of(drawn), {}
     if len(cells):
