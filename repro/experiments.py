@@ -431,12 +431,12 @@ def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, A
 
 
 def _spelt(value: Any) -> str:
-    """A value as text, the same of 2, 2.0 and "2"."""
-    text = str(value).strip()
+    """A value as rows show it, the same of 2, 2.0 and "2"."""
+    text = "none" if value is None else str(value).strip()
     try:
         return str(float(text))
     except ValueError:
-        return text.lower()
+        return text
 
 
 def draw(name: str, rows: DataFrame) -> Any:
