@@ -143,7 +143,7 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
     if asked is None or notebook.stem in LOOKS:
         return {}
     for experiment in experiments().values():
-        if experiment.table != notebook.stem or not experiment.data or experiment.pinned:
+        if experiment.table != notebook.stem or not experiment.data:
             continue
         try:
             here = experiment.at_hand.asked()
