@@ -4,7 +4,6 @@
 `book`.
 """
 
-import contextlib
 import html
 import importlib.util
 import logging
@@ -15,9 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 from pandas import DataFrame, Series
@@ -25,7 +24,7 @@ from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import naming, scratch
-from repro.experiments import by_study, experiments, find_table, results
+from repro.experiments import by_study, experiments, results
 from repro.report.style import spoken
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
@@ -40,12 +39,7 @@ SLOW = 900  # seconds that one cell of a notebook may take
 
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
-    """Execute the notebooks, build the book, and put it in the place of the one that is there.
-
-    It is built beside its place. A report that is killed, or ends with an error, leaves the book that was there.
-
-    Args:
-        output: the folder to write.
+    """Execute the notebooks, build the book beside its place, `output`, and put it there once it is whole.
 
     Returns:
         The first page, and by name the notebooks that could not be executed, which the book leaves out.
@@ -103,7 +97,7 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
             executed, arguments = target / path.name, arguments_of(path)
             error = _execute(path, executed, arguments)
             if error and arguments:
-                with _runs_in(runs):
+                with mock.patch.dict(os.environ, REPRO_RUNS=runs):  # for kernels that are started
                     smoke = _execute(path, executed, {"preset": "smoke"})
                 if not smoke:
                     _say_smoke(executed, error)
@@ -130,18 +124,6 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def _runs_in(folder: str) -> Iterator[None]:
-    """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
-    before = dict(os.environ)
-    os.environ["REPRO_RUNS"] = folder
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _say_smoke(executed: Path, error: str) -> None:
     """Begin a notebook with a line that it shows a smoke run."""
     import nbformat
@@ -160,32 +142,21 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
     asked = re.search(r'begin\(globals\(\), \\"(\w+)\\"\)', notebook.read_text(encoding="utf-8"))
     if asked is None or notebook.stem in LOOKS:
         return {}
-    if asked[1] != notebook.stem:
-        return {"train": "never"}
-    return next(_readable(notebook.stem), {}) | {"train": "never"}
-
-
-def _readable(table: str) -> Iterator[dict[str, Any]]:
-    """The arguments of a table's experiments that have results and whose data are here."""
-    version = find_table(table).study.version
     for experiment in experiments().values():
-        if experiment.table != table or not experiment.data or experiment.version not in (None, version):
+        if experiment.table != notebook.stem or not experiment.data:
             continue
         try:
-            cells = experiment.declared.cells(device="cpu", **experiment.arguments)
+            here = experiment.at_hand.asked()
         except (FileNotFoundError, ValueError):  # not here, or damaged
             continue
-        if {cell.key for cell in cells} == experiment.asked().keys() and len(results(experiment.name)):
-            yield {name: value for name, value in experiment.arguments.items() if value is not None}
+        if here.keys() == experiment.asked().keys() and len(results(experiment.name)):
+            given = {name: value for name, value in experiment.arguments.items() if value is not None}
+            return given | {"train": "never"}
+    return {"train": "never"}
 
 
 def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
-    """Write the page of all cells: of every study a table to search, sort and filter, without a network.
-
-    Args:
-        studies: by name, cells as of `repro.experiments.by_study`.
-        source: the folder of the page, `cells.md`.
-    """
+    """Write the page `cells.md`: of the cells of every study, see `by_study`, a table to search, sort and filter."""
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
@@ -231,15 +202,9 @@ def _accuracy(cell: Series) -> float:
 
 
 def typeset(source: Path, configuration: Path, site: Path) -> None:
-    """Let Sphinx build a folder of sources.
+    """Let Sphinx make `site` of a folder of sources, with `index.md`, and that of `conf.py`.
 
-    Args:
-        source: the folder, with `index.md`.
-        configuration: the folder of `conf.py`.
-        site: the folder that it makes.
-
-    Raises:
-        ChildProcessError: if it fails, with the end of what it said.
+    ChildProcessError has the end of what it said if it fails.
     """
     command = [sys.executable, "-m", "sphinx", "--quiet", "--builder", "html", "--conf-dir", str(configuration),
                "--doctree-dir", str(source.parent / "doctrees"), str(source), str(site)]

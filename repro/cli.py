@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -97,10 +97,11 @@ def run(
     if name is None or name.startswith("-"):
         raise ValueError(f"{name or 'nothing'} stands where the table should: repro run NAME ...; tables are {NAMES}")
     choose("name", name, [*papers.lines(), *papers.saved()])
-    given = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant}
-    choices = {option: value for option, value in given.items() if value is not None} | _further(context.args)
+    choices = _choices(context)
     if asked_for_help:
-        print("\n".join([context.get_help(), "", *_options(name, choices)]))
+        table, arguments = _declared(name, choices)
+        rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
+        print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
     Store().require_usable()
 
@@ -111,16 +112,11 @@ def run(
     where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
         if plan:
-            experiment = experiments.find(name)
-            if experiment.pinned and not choices:
-                print(f"{experiment.pinned}; nothing is left to train.")
-            else:
-                print(experiments.plan_table(experiment.table, **where, **experiment.changed(choices).arguments))
+            print(experiments.plan(name, **where, **choices))
             return
         if against is not None and (every or output):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        if against is not None:
-            experiments.require_values(name, against, choices)
+        base = experiments.row_named(name, against, choices) if against is not None else None
         rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
         if devices.first():
             written = in_text(rows)
@@ -129,7 +125,7 @@ def run(
             if every:
                 print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
             else:
-                print(readable(rows, against))
+                print(readable(rows, base))
             if "smoke" in set(rows["preset"]):
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
@@ -137,20 +133,24 @@ def run(
 @app.command(context_settings=FREE)
 def recipe(
     context: typer.Context,
-    table: Annotated[str, Argument(help=NAMES)],
+    name: Annotated[str, Argument(help=f"{NAMES}, or a saved experiment")],
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; one of the paper's by default.")] = None,
-    preset: Annotated[str, Option(help="auto | paper | quick | smoke")] = "paper",
-    variant: Annotated[str, Option(help="where paper and released code disagree, by name")] = "none",
+    preset: Annotated[str | None, Option(help="auto (the default) | paper | quick | smoke")] = None,
+    variant: Annotated[str | None, Option(help="where paper and released code disagree, by name")] = None,
 ) -> None:
-    """Print what a table trains: every field that a recipe uses, with its value and where that comes from.
+    """Print what a table or experiment trains: every field that a recipe uses, its value and where that comes from.
 
-    It is the table's recipe that uses most of its fields. Others are shown by options as for `repro run`: --objectives
-    CE of skeletons, --method sce of images.
+    It is the one of its recipes that uses most fields. Others are shown by options as for `repro run`: --objectives CE
+    of skeletons, --method sce of images.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
-    choose("table", table, papers.lines())
-    print("\n".join(_fields(table, dataset, preset, variant, **_further(context.args))))
+    choose("name", name, [*papers.lines(), *papers.saved()])
+    table, arguments = _declared(name, _choices(context))
+    rows = []
+    for field, value, source in table.described(**arguments):
+        rows.append((field, str(value), source if field in table.study.fields else f"{source}, no option"))
+    print("\n".join([*_in_columns(rows), *_allowed(table)]))
 
 
 @data_app.command("list")
@@ -258,11 +258,10 @@ def results_list(
     cells["yours"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
     cells = cells[cells["yours"] | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
-    head = f"{'key':<16}  {'study':<9} {'data set':<14} {'preset':<6} version"
     if cells.empty:
         print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
-    print(f"{head:<59}  whose  seed  {'measure':<16}  value  trained")
+    rows = [("key", "study", "data set", "preset", "version", "whose", "seed", "measure", "value", "trained")]
     for cell in cells.sort_values("yours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
@@ -270,9 +269,10 @@ def results_list(
         target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
         trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes))
-        where = f"{cell.key}  {cell.study:<9} {cell.dataset:<14} {cell.preset:<6} {cell.version:>7}"
-        number = f"{measure:<16} {numbers.get(measure, math.nan):6.2f}"
-        print(f"{where:<59}  {'yours' if cell.yours else 'ours':<5}  {cell.seed:>4}  {number}  {trained}")
+        whose = "yours" if cell.yours else "ours"
+        rows.append((cell.key, cell.study, cell.dataset, cell.preset, str(cell.version), whose, str(cell.seed), measure,
+                     f"{numbers.get(measure, math.nan):.2f}", trained))
+    print("\n".join(_in_columns(rows)))
 
 
 @results_app.command("export")
@@ -286,7 +286,7 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import studies
+    from repro.experiments import studies, warn_of_other_code
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -298,9 +298,7 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for study in studies().values():
-            if other := study.of_other_code(finished):
-                print(f"repro: {other}", file=sys.stderr)
+        warn_of_other_code(finished, studies().values())
 
 
 @results_app.command("weights")
@@ -360,7 +358,7 @@ def report(
     replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 
     With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
-    --output; a cell whose numbers no longer bear out its verdict stops it.
+    --output, with links back to its pictures; a cell whose numbers no longer bear out its verdict stops it.
 
     Example: repro report --output book
     """
@@ -413,36 +411,30 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _options(name: str, choices: Mapping[str, str]) -> list[str]:
-    """A line for each field that `repro run NAME` takes: its values with these choices, the paper's, their source."""
+def _choices(context: typer.Context) -> dict[str, str]:
+    """What a command is given of the arguments of `repro.run_table`: those that it lists, and fields of recipes."""
+    given = {name: context.params.get(name) for name in ("dataset", "preset", "seeds", "variant")}
+    return {name: value for name, value in given.items() if value is not None} | _further(context.args)
+
+
+def _declared(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str, Any]]:
+    """The table of an experiment, and with these choices its arguments besides seeds."""
     from repro.experiments import check_parameters, find
 
     experiment = find(name).changed(choices)
-    table, arguments = experiment.declared, experiment.arguments
-    check_parameters(arguments, table.parameters)
+    arguments = {**experiment.earlier, **experiment.arguments}
+    check_parameters(arguments, experiment.declared.parameters)
     del arguments["seeds"]
-    rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
-    return [*lines, *_choices(table)]
+    return experiment.declared, arguments
 
 
-def _fields(name: str, dataset: str | None, preset: str, variant: str, **fields: str) -> list[str]:
-    """A line for each field that a table's recipe uses: name, value, source."""
-    from repro.experiments import check_parameters, find_table
-
-    table = find_table(name)
-    check_parameters(fields, table.parameters)
-    rows = table.described(dataset, preset, variant, **fields)
-    width = max(len(field) for field, *_ in rows)
-    lines = [
-        f"{field:<{width}}  {value!s:<12}  {source}{'' if field in table.study.fields else ', no option'}"
-        for field, value, source in rows
-    ]
-    return [*lines, *_choices(table)]
+def _in_columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """A line for each row, its texts below one another."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    return ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
 
 
-def _choices(table: "Table") -> list[str]:
+def _allowed(table: "Table") -> list[str]:
     """A line for the data sets of a table, and one for its methods."""
     allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
     return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]

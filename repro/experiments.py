@@ -32,13 +32,14 @@ from repro.recipe import choose
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, warn_once
 from repro.table import Asked, Study, Table, require_parameter
 
 if TYPE_CHECKING:
     import torch
 
-    from repro.report.plots import Picture
+
+AskedCells = dict[str, tuple[Cell, Asked]]  # cells by key, each with what is asked for
 
 
 def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
@@ -102,38 +103,45 @@ def run_table(
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
+    choose("train", train, ("missing", "never"))
+    check_parameters(fields, find_table(name).parameters)
+    asked_for = Experiment(name=name, table=name, says="", dataset=dataset, preset=preset, seeds=seeds, variant=variant,
+                           fields=fields)
+    return _table_of(asked_for, train, device, engine, workers, tensorboard)
+
+
+def _table_of(
+    experiment: "Experiment", train: str, device: str, engine: str, workers: str | int, tensorboard: bool
+) -> DataFrame:
+    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
 
-    table = find_table(name)
-    check_parameters(fields, table.parameters)
-    choose("train", train, ("missing", "never"))
-    pairs = table.asked_cells(dataset, preset=preset, seeds=seeds, device=device, variant=variant, **fields)
-    by_key, cells = {cell.key: row for cell, row in pairs}, [cell for cell, _ in pairs]
+    table, asked = experiment.declared, experiment.asked(device)
+    cells = [cell for cell, _ in asked.values()]
     if train == "missing":
         with in_one_display():
-            _train_missing(table, cells, by_key, devices.resolve(device), engine, workers, tensorboard)
+            _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    _tell(table.study, cells, stored)
-    return table.numbers(by_key, stored, table.columns_asked(fields))
+    warn_of_other_code(stored, [table.study])
+    missing = [cell for cell in cells if cell.key not in set(stored["key"])]
+    if missing and devices.first():
+        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
+                   f"seed {missing[0].seed}", file=sys.stderr)
+    return experiment.rows(stored, asked=asked)
 
 
-def _tell(study: Study, cells: Sequence[Cell], stored: DataFrame) -> None:
-    """Say on standard error which of these cells other code has trained, and how many are not finished."""
+def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
+    """Say on standard error, once, which stored cells of these studies were trained by other code."""
     from repro.run import device as devices
 
-    finished = stored[stored["key"].isin([cell.key for cell in cells])]
-    lines = [study.of_other_code(finished)]
-    if missing := [cell for cell in cells if cell.key not in set(finished["key"])]:
-        lines.append(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
-                     f"seed {missing[0].seed}")
-    for line in filter(None, lines if devices.first() else []):
-        tqdm.write(line, file=sys.stderr)
+    for line in (study.of_other_code(cells) for study in of):
+        if line and devices.first():
+            warn_once(line)
 
 
 def _train_missing(
-    table: Table, cells: list[Cell], by_key: Mapping[str, Asked], device: "torch.device", engine: str,
-    workers: str | int, tensorboard: bool,
+    table: Table, asked: AskedCells, device: "torch.device", engine: str, workers: str | int, tensorboard: bool
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
@@ -142,6 +150,7 @@ def _train_missing(
 
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
+    cells = [cell for cell, _ in asked.values()]
     store, pool = Store(), pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
@@ -150,22 +159,7 @@ def _train_missing(
                    f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
     board = store.root / "tensorboard" if tensorboard else None
     train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
-    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, by_key[cell.key], store))
-
-
-def plan_table(
-    name: str, dataset: str | None = None, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto",
-    **choices: Any,
-) -> str:
-    """What `run_table` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
-    from repro.run import device as devices
-    from repro.run.engine import pool_of
-    from repro.run.plan import plan
-
-    table = find_table(name)
-    check_parameters(choices, table.parameters)
-    cells, where = table.cells(dataset, device=device, **choices), devices.resolve(device)
-    return plan(cells, table.study.untrained, Store(), where, pool_of(engine, workers, cells, where).count())
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(*asked[cell.key], store))
 
 
 def finished() -> DataFrame:
@@ -242,20 +236,31 @@ class Experiment:
         digests = self.data.get("digest", "")
         return digests.get(getattr(recipe, self.data["by"]), "") if "by" in self.data else digests
 
-    def asked(self) -> dict[str, tuple[Cell, Asked]]:
-        """Its cells by key, seed by seed, each with what is asked for."""
+    def asked(self, device: str = "cpu") -> AskedCells:
+        """Its cells, seed by seed; raises ValueError for what cannot be trained on the device."""
         pairs = self.declared.asked_cells(
-            digest=self.digest, version=self.version, earlier=self.earlier, device="cpu", **self.arguments)
+            digest=self.digest, version=self.version, earlier=self.earlier, device=device, **self.arguments)
         return {cell.key: (cell, row) for cell, row in pairs}
+
+    @property
+    def at_hand(self) -> "Experiment":
+        """The same on the data that are here, by today's version of the training."""
+        return dataclasses.replace(self, data={}, version=None, earlier={})
 
     @property
     def recipes(self) -> set[Any]:
         """The recipes of its cells."""
         return {cell.recipe for cell, _ in self.asked().values()}
 
-    def rows(self, cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-        """Its table of stored cells, see `Table.numbers`; `also` are further fields that tell rows apart."""
-        by_key = {key: row for key, (_, row) in self.asked().items()}
+    def rows(self, cells: DataFrame, also: Sequence[str] = (), asked: AskedCells | None = None) -> DataFrame:
+        """Its table of stored cells, see `Table.numbers`.
+
+        Args:
+            cells: stored ones.
+            also: further fields that tell rows apart.
+            asked: its cells, by default those of `asked`.
+        """
+        by_key = {key: row for key, (_, row) in (asked or self.asked()).items()}
         return self.declared.numbers(by_key, cells, [*self.declared.columns_asked(self.fields), *also])
 
 
@@ -266,19 +271,16 @@ def experiments() -> dict[str, Experiment]:
     Raises:
         ValueError: if an entry names a table or parameter that there is not, or a name is there twice.
     """
-    known = {name: _checked(name, entry) for name, entry in papers.saved().items()}
+    known = {}
+    for name, entry in papers.saved().items():
+        try:
+            for part in entry:
+                choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
+            choose("table", entry.get("table"), papers.lines())
+            known[name] = Experiment(name=name, **entry)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
     return known | {name: Experiment(name=name, table=name, says=line) for name, line in papers.lines().items()}
-
-
-def _checked(name: str, entry: Mapping[str, Any]) -> Experiment:
-    """An entry as an experiment; raises ValueError if it asks for what there is not."""
-    try:
-        for part in entry:
-            choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
-        choose("table", entry.get("table"), papers.lines())
-        return Experiment(name=name, **entry)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
 
 
 def find(name: str) -> Experiment:
@@ -297,12 +299,13 @@ def results(name: str, frame: str = "") -> DataFrame:
         Columns as of `repro.run_table`; recipes of which no cell is finished have no row. Or those of `frames`, with
         the fields that tell the rows of the table apart.
     """
-    experiment = find(name)
+    experiment, stored = find(name), everything()
+    warn_of_other_code(stored, [experiment.declared.study])
     if not frame:
-        return experiment.rows(everything())
+        return experiment.rows(stored)
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
-    return frames([cell for cell, _ in experiment.asked().values()], frame, fields)
+    return frames([cell for cell, _ in experiment.asked().values()], frame, fields, stored)
 
 
 def frames(
@@ -314,11 +317,10 @@ def frames(
         cells: those without such a frame are passed over.
         name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
         fields: of recipes and results, as further columns.
-        stored: cells as of `run.export.everything`, by default these.
+        stored: finished cells, by default all.
 
     Returns:
-        The columns of the frame, then these fields, entry (what people are told a cell is), and key, seed, dataset and
-        preset of the cell; no rows if no cell has it.
+        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset, version.
 
     Raises:
         ValueError: if a file is damaged.
@@ -345,11 +347,6 @@ def frames(
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
-def _cells_of(names: Iterable[str]) -> list[Cell]:
-    """The cells of experiments in their order, each once."""
-    return [*{key: cell for name in names for key, (cell, _) in find(name).asked().items()}.values()]
-
-
 def _committed_frames(name: str) -> dict[str, DataFrame]:
     """The rows of a frame by the keys of their cells, of the files of the pictures that are drawn of it."""
     found: dict[str, DataFrame] = {}
@@ -361,55 +358,85 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     return found
 
 
-def run(name: str, *, train: str = "missing", tensorboard: bool = False, **choices: Any) -> DataFrame:
-    """Train what is missing of an experiment and return its table.
+def run(
+    name: str, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
+    tensorboard: bool = False, **choices: Any,
+) -> DataFrame:
+    """Train what is missing of an experiment and return its table; errors as of `repro.run_table`.
 
     An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
     With train="never" it can also be read where its data are not, all of it, some of its recipes, and other seeds.
 
     Args:
         name: of the experiment.
-        train, tensorboard, choices: of `repro.run_table`; those that are given replace the experiment's.
-
-    Raises:
-        As `repro.run_table`.
+        train, device, engine, workers, tensorboard, choices: of `repro.run_table`, in place of the experiment's.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
-    where = {option: choices.pop(option) for option in ("device", "engine", "workers") if option in choices}
     check_parameters(choices, experiment.declared.parameters)
-    changed = experiment.changed(choices)
+    asked_for = experiment.changed(choices)
     if experiment.pinned and not choices:
         train = "never"
-    if train == "never" and name in papers.saved() and changed.recipes <= experiment.recipes:
-        stored = everything()
+    if train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes:
         if experiment.pinned:
             tqdm.write(experiment.pinned, file=sys.stderr)
-        _tell(experiment.declared.study, [cell for cell, _ in changed.asked().values()], stored)
-        return changed.rows(stored)
-    if experiment.data and not choices:
-        cells = experiment.declared.cells(device=where.get("device", "auto"), **experiment.arguments)
-        if any(cell.digest != experiment.digest(cell.recipe) for cell in cells):
+    else:
+        asked_for = asked_for.at_hand
+        if experiment.data and not choices and asked_for.asked(device).keys() != experiment.asked().keys():
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                        "what is trained here stands beside them", file=sys.stderr)
-    return run_table(experiment.table, train=train, tensorboard=tensorboard, **where, **changed.arguments)
+    return _table_of(asked_for, train, device, engine, workers, tensorboard)
 
 
-def require_values(name: str, values: str, choices: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a row of an experiment has all values of a comma list, of fields that tell rows apart.
+def plan(
+    name: str, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+) -> str:
+    """What `run` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
+    from repro.run import device as devices
+    from repro.run import plan as planned
+    from repro.run.engine import pool_of
+
+    experiment = find(name)
+    check_parameters(choices, experiment.declared.parameters)
+    if experiment.pinned and not choices:
+        return f"{experiment.pinned}; nothing is left to train."
+    cells = [cell for cell, _ in experiment.changed(choices).at_hand.asked(device).values()]
+    where = devices.resolve(device)
+    processes = pool_of(engine, workers, cells, where).count()
+    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
+
+
+def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields and values that `values`, a comma list, names a row of an experiment by: "random,256".
 
     Arguments as for `run`, and errors; nothing needs to be finished.
+
+    Raises:
+        ValueError: if no row has all of these values.
     """
     experiment = find(name).changed(choices)
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    rows = []
+    given, known = [_spelt(value) for value in values.split(",")], {}
     for _, row in experiment.asked().values():
         fields = {**row.recipe.to_dict(), **row.called}
-        rows.append([str(fields[column]) for column in columns if column in fields])
-    known = dict.fromkeys(value for row in rows for value in row)
-    given = {choose("against", value.strip(), known) for value in values.split(",")}
-    if not any(given <= {*row} for row in rows):
-        raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+        places = {_spelt(fields[column]): column for column in columns if column in fields}
+        if all(value in places for value in given):
+            named = [places[value] for value in given]
+            return {column: "none" if fields[column] is None else fields[column] for column in named}
+        known |= {value: str(fields[column]) for value, column in places.items()}
+    for value in values.split(","):
+        if _spelt(value) not in known:
+            choose("against", value.strip(), known.values())
+    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+
+
+def _spelt(value: Any) -> str:
+    """A value as rows show it, the same of 2, 2.0 and "2"."""
+    text = "none" if value is None else str(value).strip()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -454,23 +481,18 @@ def _in_settings(table: Table, rows: DataFrame) -> DataFrame:
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
-    """Write the table of every experiment of which a cell is finished, the rows of every picture, and draw them.
+    """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
 
     A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
-        folder: gets `<name>.csv`, `.svg` and `.png`.
-        names: of experiments and pictures; all by default.
-
-    Returns:
-        The files, and what went wrong, by name.
-
-    Raises:
-        ValueError: if there is no experiment or picture of a name, naming those there are.
+        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
+        names: of experiments and pictures, by default all; ValueError names those there are.
     """
     from repro.run.device import cores
 
     cells = everything()
+    warn_of_other_code(cells, studies().values())
     known = [name for name in (*experiments(), *papers.pictures()) if name not in papers.lines()]
     chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []
@@ -492,9 +514,16 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
 
     pictures = papers.pictures()
     if name in pictures:
-        drawn, rows = pictures[name].plot, _rows_of(pictures[name], cells)
-        shown = rows
-        keys = rows["key"] if "key" in rows else [cell.key for cell in _cells_of(pictures[name].experiments)]
+        declared = pictures[name]
+        asked: AskedCells = {}
+        for experiment in map(find, declared.experiments):
+            asked |= experiment.asked()
+        rows = cells
+        if declared.frame:
+            rows = frames([cell for cell, _ in asked.values()], declared.frame, declared.fields, cells)
+        if len(rows) or not declared.frame:
+            rows = declared.rows(rows)
+        drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
     else:
         experiment = find(name)
         drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
@@ -507,14 +536,6 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
         behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
-
-
-def _rows_of(declared: "Picture", cells: DataFrame) -> DataFrame:
-    """What a picture shows of stored cells; see `repro.report.plots.Picture`."""
-    if not declared.frame:
-        return declared.rows(cells)
-    frame = frames(_cells_of(declared.experiments), declared.frame, declared.fields, cells)
-    return declared.rows(frame) if len(frame) else frame
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:

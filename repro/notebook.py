@@ -29,7 +29,7 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
         table: its name.
 
     Returns:
-        Keyword arguments for `repro.run_table` and `Table.cells`, without `train`, which only the former takes.
+        Arguments of `repro.run_table` and `Table.cells`, without `train`.
 
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.

@@ -257,24 +257,21 @@ class Recipe:
         kinds = _types_of(cls)[name]
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
-    def described(
-        self, sources: Mapping[str, str] | None = None, deciding: Mapping[str, str] | None = None
-    ) -> Rows:
+    def described(self, deciding: Mapping[str, str]) -> Rows:
         """(field, value, source) for every field.
 
         Args:
-            sources: of fields whose values a table or a variant decides.
             deciding: by field, who has decided on it where the value is not the paper's, a user unless it says so; of
                 fields that a user has `CHOSEN` the source says that even where the value is the paper's.
         """
-        rows, particular, deciding = [], self.particular(), deciding or {}
+        rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
             decided = deciding.get(field.name, CHOSEN)
             if value != usual or deciding.get(field.name) == CHOSEN:
                 source = f"{decided} (default {usual})"
-            rows.append((field.name, value, (sources or {}).get(field.name, source)))
+            rows.append((field.name, value, source))
         return rows
 
     def particular(self) -> Values:

@@ -174,14 +174,14 @@ class Study:
         "" where there are none. Cells from before code was stored count as trained by accepted code.
         """
         own = cells[(cells["study"] == self.name) & (cells["version"] == self.version)]
-        codes = [json.loads(cost).get("code") for cost in own["cost"]]
-        differing = {code for code in set(codes) if self.code.differs(code)}
-        keys = [key for key, code in zip(own["key"], codes, strict=True) if code in differing]
+        code = self.code
+        keys = [key for key, cost in zip(own["key"], own["cost"], strict=True)
+                if code.differs(json.loads(cost).get("code"))]
         if not keys:
             return ""
         named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
         which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
-        return f"{which} were trained by other code; {self.code.advice()}"
+        return f"{which} were trained by other code; {code.advice()}"
 
     def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
         """The learners of a cell, one after the other, before their first steps."""
@@ -193,7 +193,7 @@ class Study:
         What is trained stands in `named`, whatever field of the recipe names it. A measure goes before a field of its
         name. A cell that cannot be read is left out, and a line says so, once.
         """
-        known = []
+        rows = []
         for cell in cells[cells["study"] == self.name].to_dict("records"):
             try:
                 recipe = self.stored_recipe(cell)
@@ -203,24 +203,23 @@ class Study:
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
-            known.append((recipe, cell | json.loads(cell["metrics"])))
-        columns = [*cells, "finished", "named", *(name for _, values in known for name in values)]
-        columns = [name for name in dict.fromkeys(columns) if name not in ("recipe", "metrics")]
-        fields = [name for name in self.fields if name not in columns]
-        rows = [values | {name: getattr(recipe, name) for name in fields} for recipe, values in known]
-        objects = DataFrame(rows, columns=[*columns, *fields], dtype=object)
+            cell |= json.loads(cell.pop("metrics"))
+            del cell["recipe"]
+            rows.append(cell | {name: getattr(recipe, name) for name in self.fields if name not in cell})
+        objects = DataFrame(rows, dtype=object)
         return DataFrame({  # of a field that is None somewhere the other values stay what they are
-            name: column if name in fields and column.isna().any() else column.infer_objects()
+            name: column if name in self.fields and column.isna().any() else column.infer_objects()
             for name, column in objects.items()
         })
 
     def stored_recipe(self, cell: Fields) -> Any:
         """The recipe of a row of cells.csv.
 
-        ValueError names the cell if there is no such recipe or preset, or it lacks a main measure.
+        ValueError names the cell if there is no such recipe, preset or data set, or it lacks a main measure.
         """
         try:
             choose("preset", cell["preset"], self.presets)
+            choose("dataset", manifest.plain(cell["dataset"]), manifest.names())
             recipe = self.recipe.from_dict(json.loads(cell["recipe"]))
             check_parts(json.loads(cell["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
             return recipe
@@ -367,8 +366,6 @@ class Table:
         from repro.run import device as devices
         from repro.run.group import check_alone
 
-        for name in fields:
-            require_parameter(name, self.parameters)
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
@@ -385,7 +382,7 @@ class Table:
         return [(dataclasses.replace(cell, seed=seed), row) for seed in numbers for cell, row in cells]
 
     def described(
-        self, dataset: str | None = None, preset: str = "paper", variant: str = "none", **fields: Any
+        self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
     ) -> Rows:
         """What the table trains: (name, value, source) of the fields that a recipe of it uses.
 
@@ -400,24 +397,27 @@ class Table:
             return sum(map(row.recipe.uses, {*asked, *bundle})), sum(map(row.recipe.uses, self.study.fields))
 
         shown = max(self.asked(data, preset, variant, **fields), key=fields_used)
-        recipe, row, swept_over = shown.recipe, self._rows(data, preset)[shown.row], self._swept(data, preset)
+        recipe, table_rows = shown.recipe, self._rows(data, preset)
         usual = self.study.presets[preset](data, getattr(recipe, self.study.recipe.named_by))
         sources: dict[str, str] = {}
         deciding = {"dataset": "data set of this table" if dataset is None else CHOSEN}
-        used = [name for name in self.study.fields if recipe.uses(name)]
-        for name in used:
+        for name in self.study.fields:
             if name in asked:
                 deciding[name] = CHOSEN
             elif name in bundle:
                 sources[name] = f"variant {variant}"
-            elif row.get(name, FROM_PRESET) != FROM_PRESET:
-                several = len(swept_over[name]) > 1
-                values = ", ".join(map(str, swept_over[name]))
-                sources[name] = f"varied by this table: {values}" if several else "fixed by this table"
+            elif table_rows[shown.row].get(name, FROM_PRESET) != FROM_PRESET:
+                given = [_several(row[name]) for row in table_rows if row.get(name, FROM_PRESET) != FROM_PRESET]
+                values = dict.fromkeys(itertools.chain(*sorted(given, key=len, reverse=True)))
+                varied = f"varied by this table: {', '.join(map(str, values))}"
+                sources[name] = varied if len(values) > 1 else "fixed by this table"
             elif name != "dataset":
                 as_usual = getattr(usual, name) == getattr(recipe, name)
                 deciding[name] = f"preset {preset}" if as_usual else "follows from others"
-        rows = [row for row in recipe.described(sources, deciding) if row[0] in used]
+        rows = []
+        for name, value, source in recipe.described(deciding):
+            if recipe.uses(name):
+                rows.append((name, value, sources.get(name, source)))
         return [*rows, *self.study.constants(recipe)]
 
     def options(
@@ -437,7 +437,7 @@ class Table:
         for name in self.study.fields:
             values = [_in_brief([row.recipe for row in asked], name) for asked in (ours, printed)]
             using = next((row.recipe for row in printed if row.recipe.uses(name)), printed[0].recipe)
-            sources = {field: source for field, _, source in using.described(deciding={name: "this table"})}
+            sources = {field: source for field, _, source in using.described({name: "this table"})}
             rows.append((name, *values, sources[name]))
         return rows
 
@@ -446,15 +446,6 @@ class Table:
         """The first of its data sets that does not come with the package."""
         return next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
 
-    def _swept(self, dataset: str, preset: str) -> dict[str, list[Any]]:
-        """The values that the rows give to each field, those of the longest sweep first."""
-        rows, found = self._rows(dataset, preset), {}
-        for name in dict.fromkeys(name for row in rows for name in row):
-            given = [_several(row[name]) for row in rows if row.get(name, FROM_PRESET) != FROM_PRESET]
-            given.sort(key=len, reverse=True)
-            found[name] = list(dict.fromkeys(value for values in given for value in values))
-        return found
-
     def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Asked]:
         """The recipes of the rows with every combination of the fields asked for; raises as `cells`.
 
@@ -462,7 +453,7 @@ class Table:
         not use a field keeps it as its preset has it, so that it is the usual cell.
         """
         for name in fields:
-            require_parameter(name, self.study.fields)
+            require_parameter(name, self.parameters)
         study, named = self.study, self.study.recipe.named_by
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
@@ -480,17 +471,16 @@ class Table:
         recipes = {row.recipe for row, _ in rows}
         if bundle and recipes == {row.recipe for row, _ in self._combinations(dataset, preset, {}, asked)}:
             raise _changing_nothing(f"variant={variant!r}", [*bundle], [row.recipe for row, _ in rows])
+
+        def distance(row: Asked) -> tuple[int, int]:
+            """In how many fields a recipe departs, and how many of these its row sets."""
+            return len(row.departures), len(row.departures.keys() & self.rows[row.row].keys())
+
         found: dict[Recipe, Asked] = {}
         for row, _ in rows:
-            known = found.setdefault(row.recipe, row)
-            if self._distance(row, dataset, preset) < self._distance(known, dataset, preset):
+            if row.recipe not in found or distance(row) < distance(found[row.recipe]):
                 found[row.recipe] = row
         return [*found.values()]
-
-    def _distance(self, asked: Asked, dataset: str, preset: str) -> tuple[int, int]:
-        """In how many fields a recipe departs, and how many of these its row sets."""
-        row = self._rows(dataset, preset)[asked.row]
-        return len(asked.departures), len(asked.departures.keys() & row.keys())
 
     def _combinations(
         self, dataset: str, preset: str, bundle: Fields, asked: Fields
@@ -543,9 +533,7 @@ class Table:
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))
             measures = [name for name in measures if name != self.measures[0]]
-        called = rows[["recipe_number", *columns]].map(str).to_numpy()
-        identity = Series([", ".join(values) for values in called], rows.index)
-        groups = rows.groupby(identity, sort=False)
+        groups = rows.groupby([rows[name].map(str) for name in ("recipe_number", *columns)], sort=False)
         first = groups.nth(0)
         twins = first[first[columns].map(str).duplicated(keep=False)]
         columns += [name for name in self.study.fields if name not in columns and twins[name].map(str).nunique() > 1]

@@ -103,40 +103,33 @@ def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders)
     assert book.arguments_of(ROOT / "notebooks" / "temperature_grid.ipynb") == {"train": "never"}
 
 
+def executed(folder, **notebooks):
+    """The errors, and by name those that were executed, of notebooks with these cells."""
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / "notebooks").mkdir()
+    for name, cells in notebooks.items():
+        nbformat.write(new_notebook(cells=cells, metadata=metadata), folder / "notebooks" / f"{name}.ipynb")
+    failed = book.execute(folder / "notebooks", folder / "executed")
+    return failed, {path.stem: nbformat.read(path, as_version=4).cells for path in (folder / "executed").iterdir()}
+
+
 def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    for name, source in (("good", "print(6 * 7)"), ("bad", "1 / 0")):
-        made = new_notebook(cells=[new_code_cell(source)], metadata=metadata)
-        (tmp_path / "notebooks").mkdir(exist_ok=True)
-        nbformat.write(made, tmp_path / "notebooks" / f"{name}.ipynb")
-    failed = book.execute(tmp_path / "notebooks", tmp_path / "executed")
-    assert failed == {"bad": "ZeroDivisionError: division by zero"}
-    path, = (tmp_path / "executed").iterdir()
-    assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "42\n"
-
-
-def test_a_view_of_the_explorer_is_executed_without_the_state_of_widgets(tmp_path):
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    cell = new_code_cell("from repro.explore import View, selection\nView(selection, seed=(0, 1))")
-    (tmp_path / "notebooks").mkdir()
-    nbformat.write(new_notebook(cells=[cell], metadata=metadata), tmp_path / "notebooks" / "view.ipynb")
-    assert book.execute(tmp_path / "notebooks", tmp_path / "executed") == {}
-    output, = nbformat.read(tmp_path / "executed" / "view.ipynb", as_version=4).cells[0].outputs
+    """A view of the explorer is executed without the state of widgets."""
+    view = "from repro.explore import View, selection\nView(selection, seed=(0, 1))"
+    failed, cells = executed(tmp_path, good=[new_code_cell(view)], bad=[new_code_cell("1 / 0")])
+    assert failed == {"bad": "ZeroDivisionError: division by zero"} and [*cells] == ["good"]
+    output, = cells["good"][0].outputs
     assert output.data["text/html"].startswith("<div data-figure=")
 
 
 def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     sources = ("train, preset = 'missing', 'auto'", "# begin(globals(), \"made_up\")\nassert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
     cells[1].metadata["tags"] = ["parameters"]
-    (tmp_path / "notebooks").mkdir()
-    nbformat.write(new_notebook(cells=cells, metadata=metadata), tmp_path / "notebooks" / "bad.ipynb")
-    assert book.execute(tmp_path / "notebooks", tmp_path / "executed") == {}
-    executed = nbformat.read(tmp_path / "executed" / "bad.ipynb", as_version=4)
-    assert executed.cells[0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
-    preset, runs = executed.cells[-1].outputs[0].text.split()
+    failed, made = executed(tmp_path, bad=cells)
+    assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
+    preset, runs = made["bad"][-1].outputs[0].text.split()
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
 
 

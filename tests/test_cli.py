@@ -10,7 +10,6 @@ from command_line import refused
 
 from repro import TABLES, cli, papers
 from repro.run import training
-from repro.skeleton.recipe import SkeletonRecipe
 
 SLOW = {"torch", "torchvision", "pandas", "sklearn", "scipy", "matplotlib", "rich"}  # to import
 
@@ -47,12 +46,7 @@ def test_help_of_a_table_lists_its_fields_and_methods(repro, name):
     methods = listed.split(", ")
     assert named == study.recipe.named_by
     assert out.splitlines()[-2] == f"dataset is one of: {', '.join(TABLES[name].datasets)}"
-    for method in (methods[0], methods[-1]):
-        assert printed_recipe(repro("recipe", name, f"--{named}", method)[1])[named][0] == method
-    known = study.recipe.__dataclass_fields__[named].metadata["allowed"]
-    for method in [method for method in known or () if method not in methods][:1]:
-        message = refused(repro("recipe", name, f"--{named}", method))
-        assert message.startswith(f"repro: {named}={method!r} is not one of: {listed}")
+    assert printed_recipe(repro("recipe", name, f"--{named}", methods[-1])[1])[named][0] == methods[-1]
 
 
 @pytest.mark.parametrize(("words", "expected"), [
@@ -92,12 +86,8 @@ def test_recipe_names_every_value_and_its_source(repro):
     status, out, _ = repro("recipe", "taxonomy", "--objectives", "CD")
     assert status == 0 and out.splitlines()[-1].startswith("objectives is one of: random, AE, CE, AE+CE, AD, ")
     rows = printed_recipe(out)
-    assert set(rows) < {*SkeletonRecipe().to_dict(), "optimiser"}
-    assert {"cd_weight", "td_queue", "sequence_dictionary"} <= rows.keys()
-    assert not {"ae_weight", "ce_weight", "ad_weight", "ad_loss", "ad_input", "select_every"} & rows.keys()
+    assert {"cd_weight", "td_queue", "sequence_dictionary", "optimiser"} <= rows.keys() and "ae_weight" not in rows
     assert rows["units"][0] == "512" and rows["units"][1].startswith("released code, UCLA_BUTD_CON.yaml")
-    assert rows["optimiser"][0].startswith("Adam(betas=(0.9,")
-    assert rows["learning_rate"][0] == "0.001" and rows["learning_rate"][1].startswith("released code, UCLA_BUTD_CON")
     assert rows["td_queue"][0] == "live" and "frozen in the released code" in rows["td_queue"][1]
     assert rows["objectives"] == ["CD", "chosen here (default CE)"]
 
@@ -106,9 +96,8 @@ def test_recipe_names_every_value_and_its_source(repro):
     ("arguments", "expected"),
     [
         (["similarity_variance", "--method", "jcl"], {"keys": "9", "strength": "4.0", "temperature": "0.2"}),
-        (["image_methods", "--dataset", "imagenet", "--method", "jcl"], {"keys": "5", "strength": "2.0"}),
-        (["category_diversity", "--preset", "smoke", "--dataset", "synthetic"], {"iterations": "2"}),
-        (["image_methods", "--preset", "quick", "--dataset", "cifar10"], {"epochs": "10", "subset": "False"}),
+        (["taxonomy_ucla", "--preset", "paper"], {"dataset": "ucla", "units": "512"}),
+        (["samplers_with_headroom", "--preset", "quick"], {"dataset": "multiomniglot", "characters": "3"}),
         (["image_methods", "--preset", "quick", "--dataset", "cifar10", "--subset"],
          {"epochs": "100", "subset": "True"}),
     ],
@@ -121,7 +110,7 @@ def test_the_recipe_is_the_one_that_the_table_trains(repro, arguments, expected)
 
 
 REFUSED = [  # what is typed, and what the message says
-    ("recipe", "Missing argument 'table'"), ("runs", "No such command 'runs'"),
+    ("recipe", "Missing argument 'name'"), ("runs", "No such command 'runs'"),
     ("data lists", "No such command 'lists'"),
     ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
     ("run", "nothing stands where the table should: repro run NAME ...; tables are "),

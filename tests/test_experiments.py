@@ -42,21 +42,6 @@ def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
     assert keys == expected.keys() and all(expected.values())
 
 
-def test_cells_of_an_experiment_are_of_its_data_version_preset_and_seeds():
-    stored = committed().set_index("key")
-    for name, experiment in SAVED.items():
-        asked = experiment.asked()
-        found = stored.loc[stored.index.intersection(list(asked))]
-        assert len(found), name
-        version = experiment.version or experiment.declared.study.version
-        assert set(found["version"]) == {version} and found["preset"].eq(experiment.preset).all(), name
-        for row in found.itertuples():
-            cell, _ = asked[row.Index]
-            assert (row.digest, row.seed) == (cell.digest, cell.seed), name
-            made = experiment.declared.study.recipe.from_dict(json.loads(row.recipe))
-            assert made == cell.recipe, name
-
-
 @pytest.mark.parametrize("name", SAVED)
 def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
     experiment, rows = find(name), repro.results(name)
@@ -83,13 +68,6 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     assert all(experiment.says and len(experiment.says) < 100 for experiment in SAVED.values())
     with pytest.raises(ValueError, match=r"experiment='taxonomy_ulca' is not one of: .*; did you mean 'taxonomy_ucla'"):
         results("taxonomy_ulca")
-
-
-def test_the_column_of_nw_ucla_is_beside_its_print():
-    rows = results("taxonomy_ucla").set_index("objectives")
-    assert len(rows) == 16 and "departures" not in rows and set(rows["n_seeds"]) <= {3, 4, 5}
-    assert rows.loc["AE+CE+AD", "published"] == 86.08
-    assert rows.loc["AE+CE+AD", "difference"] == pytest.approx(rows.loc["AE+CE+AD", "ours"] - 86.08)
 
 
 def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
@@ -175,12 +153,20 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
     assert told == "4 of 8 cells are not finished, the first is CE, seed 90"
 
 
-def test_values_of_rows_are_asked_for_before_anything_is_trained():
-    experiments.require_values("samplers_with_headroom", "random, 256", {"batch": 128})
-    experiments.require_values("floor_and_ceiling", "Scratch", {})
-    with pytest.raises(ValueError, match=r"against='randm' is not one of: random, .*did you mean 'random'"):
-        experiments.require_values("samplers_with_headroom", "randm", {})
-    with pytest.raises(ValueError, match="against='random,gradient' names no row: none has all of these values"):
-        experiments.require_values("samplers_with_headroom", "random,gradient", {})
-    with pytest.raises(ValueError, match="against='gradient' is not one of: random, 128, 1024, 256"):
-        experiments.require_values("samplers_with_headroom", "gradient", {"sampler": "random"})
+def test_values_of_a_row_name_its_fields_before_anything_is_trained():
+    assert experiments.row_named("samplers_with_headroom", "random, 256", {"batch": 128}) == {
+        "sampler": "random", "dictionary": 256}
+    assert experiments.row_named("floor_and_ceiling", "Scratch", {}) == {"approach": "Scratch"}
+    for typed in ("2", "2.0"):
+        assert experiments.row_named("taxonomy_synthetic", typed, {"ad_weight": "2,5"}) == {"ad_weight": 2.0}
+    assert experiments.row_named("taxonomy_synthetic", "none", {"td_crop": "none,20"}) == {"td_crop": "none"}
+
+
+@pytest.mark.parametrize(("values", "choices", "message"), [
+    ("randm", {}, "against='randm' is not one of: random, .*did you mean 'random'"),
+    ("random,gradient", {}, "against='random,gradient' names no row: none has all of these values"),
+    ("gradient", {"sampler": "random"}, "against='gradient' is not one of: random, 128, 1024, 256"),
+])
+def test_values_that_no_row_has_are_refused(values, choices, message):
+    with pytest.raises(ValueError, match=message):
+        experiments.row_named("samplers_with_headroom", values, choices)

@@ -189,18 +189,12 @@ def test_a_frame_of_the_selection_shows_what_is_drawn_and_the_chances_of_the_oth
     assert listed == [*selection_steps.KINDS, "query of the batch"]
 
 
-def test_runs_and_their_order(explorer):
-    labels = [label for label, _ in explorer.shared["left"].options]
-    assert labels == ["CE+AD, seed 0, smoke", "AD, seed 0, smoke", "random, seed 0, smoke"]
-
-
 def test_sequences_are_listed_by_action_and_described(explorer):
     data, options = explorer.data, explorer.shared["sequence"].options
     numbers = [index for _, index in options]
     assert sorted(numbers) == [*range(len(data.lengths))] and data.labels[numbers].diff().min() >= 0
-    said, index = options[700]
-    assert said == (f"{data.actions[data.labels[index]]}: person {data.subjects[index]}, camera {data.views[index]}, "
-                    f"{data.lengths[index]} frames, {'training' if data.train[index] else 'test'} split")
+    assert [label for label, _ in explorer.shared["left"].options] == [
+        "CE+AD, seed 0, smoke", "AD, seed 0, smoke", "random, seed 0, smoke"]
 
 
 @pytest.mark.parametrize(("name", "shared", "own"), [

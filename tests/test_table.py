@@ -11,10 +11,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_measures import finished_row
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw, find_table, finished, plan_table
+from repro.experiments import draw, find_table, finished, results
 from repro.recipe import setting
 from repro.run import store
 from repro.run.store import Store
@@ -108,9 +109,10 @@ def test_whether_a_field_is_used_is_asked_with_what_else_is_asked_for():
     ({"method": "plain", "weight": 3}, r"^weight=3 changes nothing of plain; heavy, both use it: leave it out, or ch"),
     ({"method": "plain", "depth": 2, "power": "3,4"}, r"^power='3,4' changes nothing of plain; heavy, both use it"),
     ({"weight": 0, "power": 3}, r"^power=3 changes nothing of plain, heavy; "),
-    ({"noise": "frozen"}, r"^noise='frozen' changes nothing of plain, heavy; both use it"),
+    ({"variant": "light", "method": "plain"}, r"^variant='light' changes nothing of plain; heavy, both use it: leave"),
+    ({"variant": "frozen"}, r"^variant='frozen' changes nothing of plain, heavy; both use it: leave it out, or choose"),
 ])
-def test_a_field_that_no_row_uses_is_refused_naming_who_does(asked, message):
+def test_a_field_or_variant_that_no_row_uses_is_refused_naming_who_does(asked, message):
     with pytest.raises(ValueError, match=message):
         METHODS.cells("ucla", **asked)
 
@@ -162,14 +164,6 @@ def test_a_variant_is_a_bundle_of_fields_for_those_who_use_them():
     assert cell.changes == {"noise": "frozen"} and cell.label == "both, noise=frozen"
 
 
-@pytest.mark.parametrize(("variant", "asked", "users"), [
-    ("light", {"method": "plain"}, "plain; heavy, both use it"), ("frozen", {}, "plain, heavy; both use it"),
-])
-def test_a_variant_that_changes_no_recipe_is_refused(variant, asked, users):
-    with pytest.raises(ValueError, match=f"^variant='{variant}' changes nothing of {users}: leave it out, or choose"):
-        METHODS.cells("ucla", variant=variant, **asked)
-
-
 def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
     def check(recipe, device):
         raise ValueError(f"{recipe.method} is not for {device.type}")
@@ -211,6 +205,8 @@ def test_what_a_row_sweeps_or_fixes_does_not_depart_but_what_replaces_it_does():
     called = CALLED.asked("ucla", "paper", weight=0.5, depth=3, batch=4)
     assert [(row.row, row.called, row.departures) for row in called] == [
         (0, {"approach": "Plain"}, {"batch": 4}), (1, {"approach": "Light"}, {"batch": 4})]  # Heavy is the same recipe
+    heavy_first = dataclasses.replace(CALLED, rows=CALLED.rows[::-1]).asked("ucla", "paper", weight=0.5)
+    assert [(row.called["approach"], row.departures) for row in heavy_first] == [("Light", {}), ("Plain", {})]
 
 
 def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_departures():
@@ -251,12 +247,13 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     assert cells["changes"].tolist() == [{"batch": 16, "depth": 3}, {}] and cells["linear"].tolist() == [61.0, 62.0]
     assert cells["rate"].tolist() == [0.2, 0.1] and cells["noise"].tolist() == ["live", "live"]  # as it was before
     np.testing.assert_equal(cells["knn1"].tolist(), [math.nan, 7.0])
-    np.testing.assert_equal(cells["weight"].tolist(), [math.nan, 99.0])  # a measure goes before a field
+    assert cells["weight"].tolist() == [1.0, 99.0]  # a measure goes before a field
     assert cells["finished"].str.startswith("2026").all() and cells["cost"].map(type).eq(dict).all()
 
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
+    ({"dataset": "uclla (subset)"}, "dataset='uclla' is not one of: "),
     ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
 ])
@@ -289,10 +286,7 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
 
 def written(cell, linear=50.0, **measures):
     """The row of cells.csv of a cell."""
-    texts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": {"linear": linear} | measures,
-             "cost": {"finished": "2026-01-01"}}
-    texts = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
-    return cell.describe() | texts | {"commit": "c"}
+    return finished_row(cell, linear=linear, **measures)
 
 
 def numbers(declared, measured, *choices, **fields):
@@ -427,9 +421,6 @@ def test_described_is_of_the_recipe_that_uses_most_and_says_where_its_values_com
     assert rows["dataset"] == ("ucla", "paper") and rows["batch"] == (8, "paper")
     assert described(FIXED, "synthetic", "auto")["dataset"] == ("synthetic", "chosen here (default ucla)")
     assert described(METHODS, "synthetic", "auto")["depth"] == (2, "preset quick (default 1)")
-    for choices, message in (({"preset": "tiny"}, "preset='tiny' is not"), ({"dataset": ""}, "dataset='' is not one")):
-        with pytest.raises(ValueError, match=message):
-            FIXED.described(**choices)
 
 
 def test_described_says_what_the_table_varies_and_fixes():
@@ -472,11 +463,7 @@ def test_a_table_trains_what_is_missing_and_shows_it():
     ours = {(row.method, row.depth): row.ours for row in found.itertuples()}
     assert ours == pytest.approx({(method, depth): 1.5 + 2 * 0.1 * depth  # two steps from the seed
                                   for method in ("plain", "heavy") for depth in (1, 3)})
-    assert found["std"].tolist() == pytest.approx([3 / math.sqrt(2)] * 4) and found["n_seeds"].tolist() == [2] * 4
-    np.testing.assert_equal(found["published"].tolist(), [60.0, math.nan, 70.0, 75.0])
-    np.testing.assert_allclose(found["difference"], found["ours"] - found["published"])
-    np.testing.assert_equal(found["knn1"].tolist(), [math.nan, math.nan, 0.5, 0.5])
-    assert set(found["preset"]) == {"paper"} and set(found["dataset"]) == {"ucla"}
+    assert found["n_seeds"].tolist() == [2] * 4
 
 
 def test_what_came_of_each_cell_stands_in_a_log_beside_the_printed_number(declared):
@@ -512,7 +499,6 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     assert shared["ours"].tolist() == first["ours"].tolist()[::2]
     assert {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()} == before
     assert {path.parent.parent.name for path in before if path.name != "finished.log"} == {"cells"}
-    assert "nothing is left to train" in plan_table("made_up", "ucla", **OPTIONS)
 
 
 def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too(declared, monkeypatch):
@@ -533,12 +519,6 @@ def test_several_values_of_fields_are_columns():
     found = run_table("methods", "ucla", batch="4,8", depth=[1, 2], power=3, method="heavy", **OPTIONS)
     assert list(found.columns) == ["method", "batch", "depth", "departures", *TAIL, "knn1"]
     assert list(zip(found["batch"], found["depth"], strict=True)) == [(4, 1), (4, 2), (8, 1), (8, 2)]
-    assert found["departures"].tolist() == [
-        {"batch": 4, "power": 3}, {"batch": 4, "depth": 2, "power": 3}, {"power": 3}, {"depth": 2, "power": 3}
-    ]
-    assert found["difference"].isna().all()
-    assert found["ours"].tolist() == pytest.approx([2 * rate * depth for rate, depth in
-                                                    ((0.05, 1), (0.05, 2), (0.1, 1), (0.1, 2))])
 
 
 def test_of_several_learners_the_mean_of_their_numbers_counts_and_each_has_a_folder(declared):
@@ -623,9 +603,8 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
     taken(monkeypatch)
     assert find_table("called") is CALLED
-    for call in (run_table, plan_table):
-        with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
-            call("caled")
+    with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
+        run_table("caled")
     with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())
 
@@ -651,12 +630,16 @@ def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_pa
     assert not (tmp_path / "none").exists()
 
 
-def test_cells_of_other_code_are_told_with_what_to_do(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
-    choices = {"preset": "smoke", "objectives": "CE", "device": "cpu", "engine": "inline"}
-    run_table("taxonomy", **choices)
-    assert "other code" not in capsys.readouterr().err
+def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, tmp_path, capsys):
+    smoke = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
+    assert "other code" not in repro(*smoke)[2]
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
-    run_table("taxonomy", **choices)
-    assert "1 of 1 cells of skeletons" in (said := capsys.readouterr().err)
-    assert "raise the version of skeletons" in said and "add 0123456789abcdef to repro/run/accepted.yaml" in said
+    said = repro(*smoke)[2]
+    assert "1 of 1 cells of skeletons" in said and "raise the version of skeletons" in said
+    assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
+    store.warn_once.cache_clear()
+    assert len(results("float32_ucla")) and "of skeletons" in capsys.readouterr().err
+    for command in (("run", "taxonomy_ucla", "--train", "never"), ("figures", "float32_ucla"), ("results", "export")):
+        store.warn_once.cache_clear()
+        monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)
+        assert "of skeletons" in (said := repro(*command)[2]) and "were trained by other code" in said, command

@@ -114,12 +114,9 @@ def level_of(dataset: str, preset: str, changed: bool = False) -> str:
     """How far numbers of ours carry, one of the last three of `LEVELS`.
 
     Args:
-        dataset: its label; a part or copy, "ntu (subset)", is not the official data.
+        dataset: its label; a part or copy, "ntu (subset)", is not the official data. ValueError if there is none.
         preset: of the recipe.
         changed: whether the recipe departs from its preset.
-
-    Raises:
-        ValueError: if there is no such data set.
     """
     if manifest.bundled(dataset):
         return BUNDLED
@@ -287,12 +284,11 @@ def _of_numbers(rows: DataFrame, measure: str, found: list[Pair], number: float,
 def conjunction(numbers: Numbers, shown: Callable[[Estimate], float], refuted: Callable[[Estimate], float]) -> str:
     """The verdict on a sentence that says something of each number.
 
+    Holds if each is shown at the accepted error: then their conjunction is too. Fails if one is refuted, corrected for
+    their number by Holm. What is missing, or of unknown error, is neither.
+
     Args:
         shown, refuted: the probability of such a number if what is said of it were wrong, and if it were right.
-
-    Returns:
-        Holds if each is shown at the accepted error: then their conjunction is too. Fails if one is refuted, corrected
-        for their number by Holm. What is missing, or of unknown error, is neither.
     """
     if (holm([refuted(number) for number in numbers.values()]) < ERROR).any():
         return FAILS
@@ -436,11 +432,7 @@ def read_list(path: Path) -> DataFrame:
 
 @devices.threads(1)  # what claims compute is small: two threads would wait for each other five times as long
 def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
-    """The verdict on every row of a list, as of `read_list`.
-
-    Args:
-        rows: claims or discrepancies; where no rule stands nothing is measured.
-        read: the results of an experiment.
+    """The verdict on every row of a list, as of `read_list`; where no rule stands nothing is measured.
 
     Returns:
         The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:

@@ -1,8 +1,9 @@
 """The results as Markdown, of what the results notebooks show: RESULTS.md of their index, and a page for each paper."""
 
-import posixpath
+import os
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -20,10 +21,7 @@ def write(project: Path, folder: Path) -> list[Path]:
 
     Args:
         project: the folder of `notebooks/`.
-        folder: gets RESULTS.md and docs/results_<paper>.md.
-
-    Returns:
-        The files written.
+        folder: gets RESULTS.md and docs/results_<paper>.md, which are returned.
 
     Raises:
         FileNotFoundError: if there are no such notebooks, as where the package is installed without a checkout.
@@ -34,10 +32,10 @@ def write(project: Path, folder: Path) -> list[Path]:
     paths = sorted((project / "notebooks").glob(f"{INDEX}*.ipynb"))
     if not paths:
         raise FileNotFoundError(f"{project / 'notebooks'} has no {INDEX}*.ipynb; run this in a checkout of the project")
-    pages = {f"notebooks/{path.name}": page_of(path.stem) for path in paths}
+    pages = {path: folder / page_of(path.stem) for path in paths}
     texts = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for path in paths:
+        for path, page in pages.items():
             try:
                 executed = papermill.execute_notebook(
                     path, Path(scratch) / path.name, cwd=project, progress_bar=False)
@@ -46,26 +44,27 @@ def write(project: Path, folder: Path) -> list[Path]:
                     f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}; where an assert fails, "
                     "the numbers no longer bear out the sentence below it: change both"
                 ) from error
-            texts[page_of(path.stem)] = as_markdown(executed, f"notebooks/{path.name}", pages)
+            texts[page] = as_markdown(executed, path, pages)
     for page, text in texts.items():
-        (folder / page).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / page, lambda temporary, text=text: temporary.write_text(text, encoding="utf-8"))
-    return [folder / page for page in texts]
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(page, lambda temporary, text=text: temporary.write_text(text, encoding="utf-8"))
+    return [*texts]
 
 
 def page_of(notebook: str) -> str:
-    """The page of a results notebook, from the folder of the project."""
+    """The page of a results notebook, from the folder of all pages."""
     return "RESULTS.md" if notebook == INDEX else f"docs/{notebook}.md"
 
 
-def as_markdown(notebook: NotebookNode, place: str, pages: dict[str, str]) -> str:
+def as_markdown(notebook: NotebookNode, path: Path, pages: Mapping[Path, Path]) -> str:
     """The text of an executed notebook: its Markdown and what its cells show as Markdown, without code.
 
     Args:
-        place: of the notebook in the project, from which its links are meant.
-        pages: by the place of each notebook that becomes a page, that of the page; links go there.
+        path: of the notebook, from which its links are meant.
+        pages: by the path of each notebook that becomes a page, that of the page. Links go there, and from there to
+            whatever else the notebook links, its pictures too.
     """
-    parts = [MADE.format(place)]
+    parts = [MADE.format(f"notebooks/{path.name}")]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
@@ -75,8 +74,8 @@ def as_markdown(notebook: NotebookNode, place: str, pages: dict[str, str]) -> st
                 parts.append(WRAPPED.sub(" ", output["data"]["text/markdown"]))
 
     def relink(match: re.Match) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(place), match[1]))
-        target = posixpath.relpath(pages.get(target, target), posixpath.dirname(pages[place]) or ".")
-        return f"]({target}{match[2] or ''})"
+        target = Path(os.path.normpath(path.parent / match[1]))
+        found = os.path.relpath(pages.get(target, target), pages[path].parent)
+        return f"]({Path(found).as_posix()}{match[2] or ''})"
 
     return LINK.sub(relink, "\n\n".join(part.strip() for part in parts)) + "\n"

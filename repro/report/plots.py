@@ -97,7 +97,7 @@ class Plot:
             "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
             "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
-            "printed": style.comparable(rows) if "published" in rows else math.nan,
+            "printed": rows.get("published", math.nan),
             "reference": rows[self.reference] if self.reference else math.nan,
         })
         if "n_seeds" not in rows:
@@ -235,14 +235,8 @@ def caption_of(drawn: Drawn) -> str:
 def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tuple[Path, Path]:
     """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
 
-    Both carry a caption as their description, what it shows and what it was drawn from, and the keys of the cells, as
-    JSON, as their source. The same picture gives the same bytes: no date is written and identifiers are fixed.
-
-    Args:
-        stem: of the files, without ending.
-        drawn: how rows are drawn.
-        rows: what is drawn.
-        cells: stored cells that are behind the rows; of printed numbers alone there are none.
+    Both carry a caption, and as JSON the keys of the stored cells behind the rows; of printed numbers there are none.
+    The same picture gives the same bytes: no date is written and identifiers are fixed.
     """
     caption, source = caption_of(drawn), {}
     if len(cells):

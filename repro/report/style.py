@@ -194,11 +194,6 @@ def only(table: DataFrame, column: str) -> Any:
     return values[0]
 
 
-def comparable(table: DataFrame) -> Series:
-    """The printed values, NaN on data that come with the package."""
-    return table["published"] * np.nan if manifest.bundled(table["dataset"].iloc[0]) else table["published"]
-
-
 def mark(
     axes: Axes, places: ArrayLike, values: Series, look: Look, deviations: Series | None = None, *,
     hollow: bool = False, joined: bool = False, down: bool = False,

@@ -3,9 +3,10 @@
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from repro.recipe import in_words
 
@@ -21,20 +22,20 @@ def in_text(rows: DataFrame) -> DataFrame:
     return rows.assign(departures=rows["departures"].map(in_words)) if "departures" in rows else rows
 
 
-def readable(rows: DataFrame, against: str | None = None) -> str:
+def readable(rows: DataFrame, against: Mapping[str, Any] | None = None) -> str:
     """What tells rows apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed, difference.
 
     Args:
         rows: of `repro.run_table`.
-        against: values of a row, a comma list: every row's difference from the row that has them, and is otherwise as
-            it is itself, is added, with its standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several
-            seeds. Of samplers on two targets "random" is the row of random draws on a row's own target.
+        against: fields with a value each: every row's difference from the row that has these, and is otherwise as it is
+            itself, is added, with its standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several seeds.
+            Of samplers on two targets "random" is the row of random draws on a row's own target.
     """
     if rows.empty:
         return "no cell is finished"
     (names, shared), table = _telling_apart(rows), beside(rows)
-    if against is not None:
-        table[f"minus {against}"] = _against(rows, [*names], against)
+    if against:
+        table[f"minus {', '.join(map(str, against.values()))}"] = _differences(rows, [*names], against)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     return f"{title}\n{_fitted(table, len(names.columns))}"
@@ -108,24 +109,20 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     return named[chosen], shared
 
 
-def _against(rows: DataFrame, names: list[str], against: str) -> list[str]:
-    """Each row's difference from another one, in words; `names` tell rows apart, otherwise as for `readable`."""
-    wanted = {value.strip() for value in against.split(",")}
-    texts = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str).to_dict("records")
-    bases = [place for place, row in enumerate(texts) if wanted <= {*row.values()}]
-    said = []
-    for place, row in enumerate(texts):
-        own = rows.iloc[place]
-        alike = [base for base in bases if all(
-            texts[base][name] in (row[name], *wanted) for name in names if name != "departures")]
-        if not alike or place in bases:
-            said.append("")
+def _differences(rows: DataFrame, names: list[str], base: Mapping[str, Any]) -> list[str]:
+    """Each row's difference from the one that has the values of `base` and is as it is itself in all other `names`."""
+    bases = rows[(rows[[*base]] == Series(base)).all(axis="columns")]
+    others = [name for name in names if name not in base and name != "departures"]
+    texts = []
+    for place, row in rows.iterrows():
+        alike = bases[(bases[others] == row[others]).all(axis="columns")]
+        if alike.empty or place in bases.index:
+            texts.append("")
             continue
-        other = rows.iloc[alike[0]]
-        error = math.sqrt(own["std"] ** 2 / own["n_seeds"] + other["std"] ** 2 / other["n_seeds"])
-        difference = f"{own['ours'] - other['ours']:+.1f}"
-        said.append(f"{difference}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
-    return said
+        other = alike.iloc[0]
+        error = math.sqrt(row["std"] ** 2 / row["n_seeds"] + other["std"] ** 2 / other["n_seeds"])
+        texts.append(f"{row['ours'] - other['ours']:+.1f}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
+    return texts
 
 
 def _fitted(table: DataFrame, texts: int) -> str:

@@ -3,9 +3,6 @@
 import contextlib
 import json
 
-from pandas import Series
-
-from repro import papers
 from repro.data import manifest
 from repro.recipe import swept
 from repro.table import Asked
@@ -52,29 +49,3 @@ def laid_out(table, cells, also=()):
              for key, row in asked.items() if row}
     printed_by = [name for name in table.printed_by if any(row and name in row.changes for row in asked.values())]
     return table.numbers({key: asked[key] for key in sorted(order, key=order.get)}, cells, [*printed_by, *also])
-
-
-def placed(cells):
-    """Stored cells by the tables in which they depart in the fewest fields."""
-    rows = {}
-    for name, table in papers.tables().items():
-        for cell in cells[cells["study"] == table.study.name].to_dict("records"):
-            if row := asked_of(table, cell):
-                away = {field: value for field, value in row.changes.items()
-                        if field in row.departures or field in table.printed_by} | row.departures
-                rows[name, cell["key"]] = row, away
-    fewest = {}
-    for (_, key), (_, away) in rows.items():
-        fewest[key] = min(len(away), fewest.get(key, len(away)))
-    found = {}
-    for name, table in papers.tables().items():
-        keys = [key for of, key in rows if of == name and len(rows[of, key][1]) == fewest[key]]
-        keys.sort(key=lambda key, name=name: rows[name, key][0].row)
-        tidy = table.study.tidy(cells).set_index("key", drop=False)
-        tidy = tidy.loc[keys].reset_index(drop=True)
-        found[name] = tidy.assign(
-            setting=[{}] * len(keys), departures=Series([rows[name, key][1] for key in keys], dtype=object),
-            **{column: [rows[name, key][0].called[column] for key in keys]
-               for column in dict.fromkeys(column for key in keys for column in rows[name, key][0].called)},
-        )
-    return found

@@ -4,7 +4,6 @@ import itertools
 import json
 
 from asked_for import changed
-from asked_for import placed as by_table
 from pandas import DataFrame
 
 from repro.audiovisual.recipe import CLIPS
@@ -18,11 +17,6 @@ PART = "cifar10 (part.npz)"
 
 def frame(*rows):
     return DataFrame(rows, columns=COLUMNS)
-
-
-def placed(*rows):
-    """The cells of these rows by the table they stand in."""
-    return by_table(frame(*rows))
 
 
 def skeleton(objectives, linear=50.0, *, dataset="ucla", preset="paper", measures=None, **changes):

@@ -1,12 +1,17 @@
 """Cells as if they had finished, with made-up measures: rows of cells.csv."""
 
 import itertools
-import json
 
 from asked_for import laid_out as rows_of
 from pandas import DataFrame
 
-from repro.run.export import COLUMNS
+from repro.run.export import COLUMNS, row_of
+
+
+def finished_row(cell, **measures):
+    """The row of cells.csv of a cell with these measures."""
+    cost = {"finished": "2024-05-01T12:00:00+00:00", "commit": "c"}
+    return row_of(cell.describe() | {"result": measures | {"cost": cost}})
 
 
 def finished(cells, measure=None):
@@ -17,10 +22,7 @@ def finished(cells, measure=None):
     linear, rows = itertools.count(40.0, 0.25), []
     for cell in cells:
         usual = {"linear": next(linear), "knn1": 30.0 + cell.seed, "embedding_spread": 0.5 + cell.seed / 10}
-        texts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(),
-                 "metrics": measure(cell) if measure else usual, "cost": {"finished": "2024-05-01T12:00:00+00:00"}}
-        row = {name: getattr(cell, name) for name in COLUMNS if hasattr(cell, name) and name not in texts}
-        rows.append(row | {"commit": "c"} | {name: json.dumps(value, sort_keys=True) for name, value in texts.items()})
+        rows.append(finished_row(cell, **(measure(cell) if measure else usual)))
     return DataFrame(rows, columns=COLUMNS)
 
 

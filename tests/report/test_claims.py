@@ -176,12 +176,6 @@ def test_different_is_two_sided_and_never_fails():
     assert different(named(known(0.0))) == different(named(UNKNOWN)) == "undecided"
 
 
-@pytest.mark.parametrize(("rule", "first", "second", "verdict"), [
-    ("above", "sce", "moco", "holds"), ("above", "moco", "sce", "fails"), ("below", "moco", "sce", "holds")])
-def test_results_hold_or_fail(rule, first, second, verdict):
-    assert judged(results(GRID), f"method={first}", f"method={second}", rule)[:2] == (verdict, PAPER)
-
-
 def test_a_paper_contradicts_its_own_numbers_or_not():
     source = printed(sampler=["Active", "Random"], UCF=[78.0, 61.9], HMDB=[41.2, 42.0], ESC=[NAN, 1.0])
     assert judged(source, "sampler=Active", "sampler=Random", measure="UCF")[:2] == ("self-consistent", PRINTED)
@@ -383,11 +377,6 @@ def test_lines_are_broken_at_a_width():
 ])
 def test_only_the_recipe_on_official_data_is_a_reproduction(dataset, preset, changed, expected):
     assert level_of(dataset, preset, changed) == expected
-
-
-def test_a_data_set_that_there_is_not_has_no_level():
-    with pytest.raises(ValueError, match="dataset='uclla' is not one of"):
-        level_of("uclla", "paper")
 
 
 EVIDENCE = Evidence(DataFrame({"id": ["A1", "A2"], "verdict": ["holds", "undecided"]}), DataFrame([

@@ -1,6 +1,7 @@
 """The pages of results: as the notebooks make them today, with links that lead somewhere and verdicts that agree."""
 
 import re
+from pathlib import Path
 
 import nbformat
 import papermill
@@ -12,14 +13,14 @@ from repro.data import manifest
 from repro.report import markdown
 
 ROOT = manifest.project_root()
-PLACES = {f"notebooks/{name}.ipynb": markdown.page_of(name) for name in RESULTS}
+PLACES = {ROOT / "notebooks" / f"{name}.ipynb": ROOT / markdown.page_of(name) for name in RESULTS}
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 WORDS = {"reproduced": "Reproduced", "partly": "Partly", "not": "Not reproduced", "undecided": "Undecided",
          "not run": "Not run"}
 
 
 def page(name):
-    return (ROOT / PLACES[f"notebooks/{name}.ipynb"]).read_text(encoding="utf-8")
+    return (ROOT / markdown.page_of(name)).read_text(encoding="utf-8")
 
 
 def anchors(text):
@@ -34,8 +35,8 @@ def one_of_the_last_digit(number):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_committed_page_is_what_its_notebook_says_today(name, tmp_path):
-    place = f"notebooks/{name}.ipynb"
-    made = markdown.as_markdown(executed(name, tmp_path, device="cpu"), place, PLACES)
+    path = ROOT / "notebooks" / f"{name}.ipynb"
+    made = markdown.as_markdown(executed(name, tmp_path, device="cpu"), path, PLACES)
     committed = page(name)
     assert NUMBER.sub("N", made) == NUMBER.sub("N", committed)
     for ours, theirs in zip(NUMBER.findall(made), NUMBER.findall(committed), strict=True):
@@ -43,16 +44,16 @@ def test_a_committed_page_is_what_its_notebook_says_today(name, tmp_path):
         assert abs(new - old) <= 1.001 * one_of_the_last_digit(theirs), (ours, theirs)
 
 
-@pytest.mark.parametrize("path", ["README.md", *PLACES.values()])
+@pytest.mark.parametrize("path", [ROOT / "README.md", *PLACES.values()], ids=lambda path: path.stem)
 def test_links_and_pictures_lead_somewhere(path):
-    text = (ROOT / path).read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     assert len(links) >= 5
     for link in links:
         target, _, anchor = link.partition("#")
         if ":" in target:
             continue
-        file = (ROOT / path).parent / target if target else ROOT / path
+        file = path.parent / target if target else path
         assert file.is_file(), link
         assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), link
 
@@ -90,14 +91,18 @@ def test_a_page_has_texts_and_what_cells_show_as_markdown_and_links_from_where_i
     shown = nbformat.v4.new_output("execute_result", data)
     printed = nbformat.v4.new_output("stream", text="torch 2")
     notebook.cells.append(nbformat.v4.new_code_cell("secret = 1", outputs=[printed, shown]))
-    pages = {"notebooks/results.ipynb": "RESULTS.md", "notebooks/results_b.ipynb": "docs/results_b.md"}
-    text = markdown.as_markdown(notebook, "notebooks/results.ipynb", pages)
+    pages = {Path("p/notebooks/results.ipynb"): Path("p/RESULTS.md"),
+             Path("p/notebooks/results_b.ipynb"): Path("p/docs/results_b.md")}
+    text = markdown.as_markdown(notebook, Path("p/notebooks/results.ipynb"), pages)
     first, *rest = text.split("\n", 2)
-    assert first.startswith("<!--") and "notebooks/results.ipynb" in first
+    assert first.startswith("<!--") and " notebooks/results.ipynb " in first
     assert rest[1] == ("# Title\n\n![A](figures/a.png) [B](docs/results_b.md#of-b)\n\n[C](https://c.org/d) [E](#e)\n\n"
                        "- one line [F](docs/f.md)\n- two\n\n| a |\n")
-    text = markdown.as_markdown(notebook, "notebooks/results_b.ipynb", pages)
+    text = markdown.as_markdown(notebook, Path("p/notebooks/results_b.ipynb"), pages)
     assert "(../figures/a.png) [B](results_b.md#of-b)" in text and "[F](f.md)" in text
+    elsewhere = {path: Path("out") / page.relative_to("p") for path, page in pages.items()}
+    text = markdown.as_markdown(notebook, Path("p/notebooks/results_b.ipynb"), elsewhere)
+    assert "(../../p/figures/a.png) [B](results_b.md#of-b)" in text and "[F](../../p/docs/f.md)" in text
 
 
 def test_pages_are_written_all_together_or_not_at_all(tmp_path, monkeypatch):

@@ -1,13 +1,12 @@
 """Figures and their tables from made-up cells and logs, without data, training or a store."""
 
 import dataclasses
-import json
-import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_up_cells import frame
+from made_up_measures import finished_row
 from redrawn import hashes, redraw, told
 
 from repro import experiments
@@ -28,13 +27,8 @@ def no_data(tmp_path, monkeypatch):
 
 def finished(experiment, linear=50.0, **measures):
     """The rows of cells.csv of an experiment whose cells are all finished."""
-    found = []
-    for place, (cell, _) in enumerate(experiment.asked().values()):
-        metrics = {"linear": linear + place % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures}
-        texts = {"recipe": cell.recipe.to_dict(), "changes": cell.changes, "metrics": metrics,
-                 "cost": {"finished": "2026-01-01"}}
-        found.append(cell.describe() | {name: json.dumps(text) for name, text in texts.items()} | {"commit": "c"})
-    return found
+    return [finished_row(cell, linear=linear + place % 7, knn1=40.0, embedding_spread=0.5, **measures)
+            for place, (cell, _) in enumerate(experiment.asked().values())]
 
 
 def saved(name="short", seeds="0,2", **fields):
@@ -120,16 +114,3 @@ def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
     with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*printed_column_ucla"):
         experiments.redraw(tmp_path, ["none"])
-
-
-def test_samplers_without_a_look_of_their_own_are_drawn():
-    clips = find("diversity_balanced")
-    released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
-    rows = [row | {"metrics": json.dumps({"linear": 50.0, "trained_on": 9, "categories_video": 8.0,
-                                          "categories_audio": 7.0, "expected": 9.0})} for row in finished(released)]
-    table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, frame(*rows))
-    assert experiments.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
-    sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
-    for rows in (sampled, sampled.assign(batch=32)):
-        figure = experiments.draw("ohem_vs_active", rows)
-        assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)

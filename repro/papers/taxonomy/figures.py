@@ -59,7 +59,7 @@ def taxonomy(table: DataFrame) -> Figure:
     """
     random = table["objectives"] == "random"
     ordered = pd.concat([table[random], table[~random].sort_values(["ours", "published"])], ignore_index=True)
-    published = style.comparable(ordered)
+    published = ordered["published"]
     heights = [3.4, *([2.0] if published.notna().any() else []), 1.3]
     figure, stack = style.panels(0.5 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
     top, *middle, bottom = stack
