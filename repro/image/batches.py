@@ -125,9 +125,8 @@ class _Cut(Dataset):
 
 def cropped(picture: Image.Image, view: View, generator: torch.Generator) -> Image.Image:
     """A random crop as the view draws it, resized by antialiased bilinear interpolation to its size."""
-    heights, widths = torch.tensor([picture.height]), torch.tensor([picture.width])
-    boxes = draw_boxes(heights, widths, scale=view.scale, ratio=view.ratio, generator=generator)
-    top, left, height, width = boxes.squeeze(0).tolist()
+    given = {"scale": view.scale, "ratio": view.ratio, "generator": generator}
+    (top, left, height, width), = draw_boxes(1, picture.height, picture.width, **given).tolist()
     # Cut out first: resizing a box of the whole picture would mix in the pixels around it.
     crop = picture.crop((left, top, left + width, top + height))
     return crop.resize((view.size, view.size), Image.Resampling.BILINEAR)

@@ -32,7 +32,6 @@ SLACK = 2**26                 # bytes that other arrays than images and labels m
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
-Place = tuple[int, str, str]  # of a picture: its part, its class, and the path that it is sorted by within these
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
@@ -144,15 +143,15 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     annotations = b"".join(text for _, text in lists).decode()
     validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.splitlines())}
 
-    def placed(name: str) -> Place | None:
-        place = _from_part(path, name)
-        if place.parts[0] == "train":
-            return 0, place.parts[1], f"{place}"
-        if place.parts[0] == "test":  # whose classes are not published
+    def placed(name: str) -> tuple[int, str] | None:
+        parts = _from_part(path, name)
+        if parts[0] == "train":
+            return 0, parts[1]
+        if parts[0] == "test":  # whose classes are not published
             return None
-        if place.name not in validation:
-            raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
-        return 1, validation[place.name], f"{place}"
+        if parts[-1] not in validation:
+            raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
+        return 1, validation[parts[-1]]
 
     return _by_class(path, declared, placed)
 
@@ -167,11 +166,11 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many images or classes.
     """
-    def placed(name: str) -> Place:
-        place = _from_part(path, name)
-        if len(place.parts) != 3:
-            raise ValueError(f"{path}: {place} does not lie in {FOLDERS}")
-        return int(place.parts[0] != "train"), place.parts[1], f"{place}"
+    def placed(name: str) -> tuple[int, str]:
+        parts = _from_part(path, name)
+        if len(parts) != 3:
+            raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
+        return int(parts[0] != "train"), parts[1]
 
     return _by_class(path, declared, placed)
 
@@ -183,11 +182,11 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     Classes and errors are as of `class_folders`. The split depends on the names of the files that are
     there alone: a part of them is split otherwise than the whole.
     """
-    def placed(name: str) -> Place:
-        place = PurePosixPath(*PurePosixPath(name).parts[-2:])
-        if len(place.parts) != 2:
+    def placed(name: str) -> tuple[int, str]:
+        folder = PurePosixPath(name).parent.name
+        if not folder:
             raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
-        return 0, place.parts[0], f"{place}"
+        return 0, folder
 
     pictures = _by_class(path, declared, placed)
     part = np.zeros_like(pictures.part)
@@ -209,8 +208,16 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
             label has no class.
     """
-    arrays = _npz(path, declared)
-    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS[:2]]
+    most = _most(declared) * (3 * declared.images.size**2 + 8) + SLACK
+    try:
+        with open(path, "rb") as opened, np.load(opened) as file:
+            announced = sum(member.file_size for member in file.zip.infolist())
+            if announced > most:
+                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
+            parts = [(np.asarray(file[f"x_{part}"]), np.asarray(file[f"y_{part}"])) for part in PARTS[:2]]
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with x_train, y_train, "
+                         "x_test and y_test") from error
     for images, labels in parts:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
             shape = f"{images.dtype} {images.shape}"
@@ -255,17 +262,12 @@ def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image
             with opened() as image:
                 if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
                     raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
-                return _eight_bits(image).convert("RGB")
+                if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
+                    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+                return image.convert("RGB")
     except UNDECODABLE as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
     raise ValueError(f"{name} {_other_size(height, width, side)}")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """The picture; grey of 16 bits by its upper 8, as Pillow reads colours of 16: it would clip these to white."""
-    if not image.mode.startswith("I"):
-        return image
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
 
 def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
@@ -319,44 +321,28 @@ def _listed(folder: Path) -> list[tuple[bytes, int]]:
                       for entry in entries if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
 
 
-def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
-    """The images and labels of an `.npz`, which announces no more than a data set has."""
-    required, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared) * (3 * declared.images.size**2 + 8)
-    try:
-        with open(path, "rb") as opened, np.load(opened) as file:
-            announced = sum(member.file_size for member in file.zip.infolist())
-            if announced > most + SLACK:
-                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most + SLACK:,} are read")
-            arrays = {name: np.asarray(file[name]) for name in required}
-    except UNREADABLE as error:
-        raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with "
-                         f"{', '.join(required)}") from error
-    return arrays
-
-
-def _from_part(path: Path, name: str) -> PurePosixPath:
-    """A picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
+def _from_part(path: Path, name: str) -> tuple[str, ...]:
+    """The parts of a picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
     parts = PurePosixPath(name).parts
     for number, part in enumerate(parts):
         if part in ("train", "test", "val"):
-            return PurePosixPath(*parts[number:])
+            return parts[number:]
     raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
 
 
-def _by_class(path: Path, declared: Manifest, placed: Callable[[str], Place | None]) -> Pictures:
-    """Pictures by part, class and path, decoded a few at a time; classes without declared names are theirs.
+def _by_class(path: Path, declared: Manifest, placed: Callable[[str], tuple[int, str] | None]) -> Pictures:
+    """Pictures by part, class and name, decoded a few at a time; classes without declared names are theirs.
 
     Args:
-        placed: where a picture belongs by its name in the folder or archive; None, if it is not read.
+        placed: part and class of a picture by its name in the folder or archive; None, if it is not read.
     """
     def wanted(name: str) -> bool:
         return name.lower().endswith(PICTURES) and placed(name) is not None
 
-    def decoded(file: tuple[str, bytes]) -> tuple[Place, np.ndarray]:
+    def decoded(file: tuple[str, bytes]) -> tuple[int, str, str, np.ndarray]:
         name, contents = file
-        place = placed(name)
-        image = np.asarray(read_rgb(contents, f"{path}: {place[2]}", declared.images.size))
-        return place, image.transpose(2, 0, 1)
+        image = np.asarray(read_rgb(contents, f"{path}: {name}", declared.images.size))
+        return *placed(name), name, image.transpose(2, 0, 1)
 
     rows = []
     files = archives.contents(path, wanted)
@@ -367,8 +353,7 @@ def _by_class(path: Path, declared: Manifest, placed: Callable[[str], Place | No
             _check_count(path, len(rows), declared)
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in class folders")
-    places, images = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-    part, kinds, _ = zip(*places, strict=True)
+    part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
     names = declared.images.names or tuple(sorted(set(kinds)))
     if len(names) > declared.images.count:
         raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "

@@ -22,7 +22,7 @@ from repro.image.augment import CentredView
 from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
-from repro.image.recipe import VARIANTS, paper
+from repro.image.recipe import paper
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
@@ -115,14 +115,6 @@ def test_the_logged_parts_of_sce_make_its_loss(weight):
         expected = weight * terms["InfoNCE"] + (1 - weight) * (terms["ReSSL"] + terms["Ceil"])
         assert terms["loss"] == pytest.approx(expected, rel=1e-5)
         assert len({round(terms[part], 3) for part in ("InfoNCE", "ReSSL", "Ceil")}) == 3
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_changes_the_numbers(variant):
-    method = "jcl" if variant in ("constant_strength", "four_keys") else "sce"
-    common = {"batch": 16, "key_temperature": 1.0}  # with a sharp target the logit of 0 has hardly any weight
-    usual, changed = (trace(learner(method, **common | changes), 3)[:, -2] for changes in ({}, VARIANTS[variant]))
-    assert changed.isfinite().all() and not torch.allclose(usual, changed, rtol=1e-4)
 
 
 # ---------------------------------------------------------------------------------------------- the start
