@@ -64,17 +64,14 @@ class Streamed:
     def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
         """The images at the places in `order`, cut to the size of each view.
 
-        The crop of an image depends on `seed`, its place in the data set and the number of the view alone: neither the
-        number of workers nor where an interrupted run goes on changes it. An epoch has a seed of its own.
-
         Args:
             order: (m,) int64 places in the files.
-            batch: images at a time, at least 1.
-            seed: whole numbers of at least 0, such as the run's seed and the epoch.
+            batch: images at a time, at least 1; the last may be fewer.
+            seed: whole numbers of at least 0, such as the run's seed and the epoch. An image's crop depends on it, its
+                place and the number of the view alone, not on workers nor on where an interrupted run goes on.
 
         Yields:
-            For each `batch` consecutive places, the last ones may be fewer, one uint8 tensor (batch, 3, size, size) of
-            every view, on the device.
+            Of each batch one uint8 tensor (batch, 3, size, size) of every view, on the device.
 
         Raises:
             ValueError: if a file is gone or damaged; the message names it.

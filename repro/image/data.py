@@ -88,13 +88,12 @@ def take_in(name: str, path: Path) -> ImageSet:
 
     Args:
         name: of the data set, one of `COPIED`; copies of those of various sizes stay where they are.
-        path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
-            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
-            may be missing.
+        path: what `readers.numpy_file` or `readers.class_folders` reads, or a part of the official distribution in its
+            own layout. Classes may be missing.
 
     Raises:
-        ValueError: if the name is unknown, the file has none of these forms or a name that cannot be part of others,
-            its pictures have another size, or there are too many pictures or classes.
+        ValueError: if the name is unknown, the file has none of these forms or a name that cannot stand in titles, its
+            pictures have another size, or there are too many pictures or classes.
         FileNotFoundError: if there is no such file.
     """
     choose("dataset", name, COPIED)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image
+from PIL import Image
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
@@ -28,7 +28,7 @@ FOLDERS = "train/<class>/, test/<class>/ or val/<class>/"
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
-# What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
+# What Pillow raises for a file that holds no picture, or too large a one.
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
@@ -57,10 +57,7 @@ class Files:
         return len(self.names)
 
     def read(self, index: int) -> Image.Image:
-        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too.
-
-        It is not turned as its EXIF says, as no loader of the papers' code turns pictures of ImageNet.
-        """
+        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too."""
         path = self.root / os.fsdecode(self.names[index])
         try:
             contents = archives.read_file(path)
@@ -239,14 +236,14 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
 def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image:
     """A JPEG or PNG file as red, green and blue of 8 bits, whatever colours and depth it is stored in.
 
+    It is not turned as its EXIF says, as no loader of the papers' code turns pictures.
+
     Args:
-        contents: of the file.
-        name: what messages call it.
-        side: of a copy, its height and width in pixels, which are looked at before it is decoded; it must not be turned
-            by its EXIF. None for what may have any, which is read as it is stored.
+        contents: of the file, which messages call by `name`.
+        side: its height and width in pixels, which are looked at before it is decoded; None for any.
 
     Raises:
-        ValueError: if it is truncated, damaged, no such file, an animation, has other sides, or is to be turned.
+        ValueError: if it is truncated, damaged, no such file, or has other sides.
     """
     def opened() -> Image.Image:
         return Image.open(io.BytesIO(contents), formats=KINDS)
@@ -254,14 +251,9 @@ def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image
     try:
         with opened() as image:
             height, width = image.height, image.width
-            if image.format == "PNG":
-                if image.is_animated:
-                    raise ValueError("it is an animation")
-                image.verify()  # by its checksums, which decoding passes over
+            image.verify()  # a PNG file by its checksums, which decoding passes over
         if side in (None, height) and side in (None, width):
             with opened() as image:
-                if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
-                    raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
                 if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
                     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
                 return image.convert("RGB")
@@ -280,15 +272,13 @@ def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
 
 
 def listing(root: Path, folders: Sequence[Path]) -> Pictures:
-    """The list of the pictures in class folders. No picture is read.
+    """The list of the pictures in class folders, by part, class and name, with their paths for images. None is read.
+
+    The digest is over the classes in the order of the labels and over the sorted paths with their sizes.
 
     Args:
         root: of `train` and `val`.
         folders: as `present_folders` gives them; those without a picture are passed over.
-
-    Returns:
-        Pictures by part, class and name, with their paths for images; the digest is over the classes in the order of
-        the labels and over the sorted paths with their sizes.
 
     Raises:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
