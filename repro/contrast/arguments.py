@@ -66,26 +66,22 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     return values
 
 
-def moderate(tensor: Tensor, size: float | None) -> Tensor:
-    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range.
-
-    Args:
-        tensor: of any shape.
-        size: that magnitude; None where the host has not looked: then it stays on the device, and nothing waits.
-    """
-    if tensor.dtype == torch.float64:
-        return tensor
-    if size is None:
-        largest = tensor.abs().amax()
-        usual = (largest == 0) | ((largest > 1e-4) & (largest < 1e4))
-        return tensor / torch.where(usual, 1, largest)
-    return tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size
-
-
 def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Tensor]:
-    """`moderate` of each tensor; where they are checked the host waits once for all, and raises as `magnitudes`."""
-    sizes = magnitudes(tensors) if checked else [None] * len(tensors)
-    return [moderate(tensor, size) for tensor, size in zip(tensors.values(), sizes, strict=True)]
+    """The tensors, each divided by its largest magnitude if products of four values could leave float32, as it has it.
+
+    Where they are checked the host waits once for all, and raises as `magnitudes`; otherwise nothing waits.
+    """
+    sizes = magnitudes(tensors) if checked else [tensor.abs().amax() for tensor in tensors.values()]
+    made = []
+    for tensor, size in zip(tensors.values(), sizes, strict=True):
+        if tensor.dtype == torch.float64:
+            made.append(tensor)
+        elif checked:
+            made.append(tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size)
+        else:
+            usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
+            made.append(tensor / torch.where(usual, 1, size))
+    return made
 
 
 def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:
