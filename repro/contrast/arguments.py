@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -71,20 +71,21 @@ def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Te
 
     Where they are checked the host waits once for all, and raises as `magnitudes`; otherwise nothing waits.
     """
+    sizes: Sequence[float | Tensor]
     sizes = magnitudes(tensors) if checked else [tensor.abs().amax() for tensor in tensors.values()]
-    made = []
-    for tensor, size in zip(tensors.values(), sizes, strict=True):
-        if tensor.dtype == torch.float64:
-            made.append(tensor)
-        elif checked:
-            made.append(tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size)
-        else:
-            usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
-            made.append(tensor / torch.where(usual, 1, size))
-    return made
+    return [_moderate(tensor, size) for tensor, size in zip(tensors.values(), sizes, strict=True)]
 
 
-def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:
+def _moderate(tensor: Tensor, size: float | Tensor) -> Tensor:
+    if tensor.dtype == torch.float64:
+        return tensor
+    usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
+    if isinstance(usual, Tensor):  # on the device, for which nothing waits
+        return tensor / torch.where(usual, 1, size)
+    return tensor if usual else tensor / size
+
+
+def query_norms(queries: Tensor, *, checked: bool) -> Tensor:
     """Norms of the rows, (M, 1), large enough to divide by; raises ValueError where they are not, if it is checked."""
     norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
     if not checked:
