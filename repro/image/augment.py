@@ -44,12 +44,7 @@ class RandomView:
     """A view that draws parameters for every image, `draw`, and then applies them to all, `apply`."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image, (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
-
-        Args:
-            images: (N, 3, H, W), uint8 or floating point in [0, 1].
-            generator: on the device of the images.
-        """
+        """An independent view of every image (N, 3, H, W), uint8 or in [0, 1], with a generator on their device."""
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
 

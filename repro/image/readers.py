@@ -9,7 +9,6 @@ import struct
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,7 +34,7 @@ UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError,
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Pictures:
     """Images of one size, or the files of images of any size."""
 
@@ -46,7 +45,7 @@ class Pictures:
     digest: str = ""          # hex sha256, once `repro.image.data` has computed it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Files:
     """Pictures of any size in the files below a folder."""
 
@@ -176,8 +175,7 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
 
-    Classes and errors are as of `class_folders`. The split depends on the names of the files that are
-    there alone: a part of them is split otherwise than the whole.
+    Classes and errors are as of `class_folders`. A part of the files is split otherwise than the whole.
     """
     def placed(name: str) -> tuple[int, str]:
         folder = PurePosixPath(name).parent.name
@@ -197,9 +195,8 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
 def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
-    Args:
-        path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        declared: classes of which no names are declared are called by their numbers.
+    Images are uint8 (n, H, W, 3) or (n, H, W), labels whole numbers (n,). Classes of which no names are declared are
+    called by their numbers.
 
     Raises:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
@@ -284,8 +281,7 @@ def listing(root: Path, folders: Sequence[Path]) -> Pictures:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        shown = {"total": len(folders), "desc": f"listing {root}", "unit": "folder", "disable": None}
-        listed = list(tqdm(pool.map(_listed, folders), **shown))
+        listed = list(tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None))
     filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
     train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
     if train != val or not train:
