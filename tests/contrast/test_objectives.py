@@ -1,4 +1,4 @@
-"""Every objective against a loop written from its equation; identities, known values, precision, memory and errors."""
+"""Every objective against a loop written from its equation; precision, memory and errors."""
 
 import itertools
 import math
@@ -212,9 +212,6 @@ def test_info_nce_leaves_excluded_negatives_out(n, k, d):
     assert_same(info_nce(query, key, negatives, 0.2, excluded=excluded), sum(slow) / n, (query,))
     loss = info_nce(query, key, negatives, 0.2, excluded=torch.ones(n, k, dtype=torch.bool))
     assert loss.item() == 0 and torch.autograd.grad(loss, query)[0].eq(0).all()
-
-
-# ---------------------------------------------------------------------------------------------- identities
 
 
 @pytest.mark.parametrize("masked_positive", [True, False])
