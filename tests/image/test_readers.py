@@ -121,7 +121,8 @@ def test_a_copy_in_class_folders(folders, form, outer):
     ):
         files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
         files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
-        found = data.take_in(name, packed(folders / f"{name}.{form}".removesuffix(".folder"), files))
+        in_another_order = dict(reversed(files.items()))
+        found = data.take_in(name, packed(folders / f"{name}.{form}".removesuffix(".folder"), in_another_order))
         same_as(found, images, labels)
         assert found.test.tolist() == [False, False, False, True]
         assert found.classes == (CIFAR10 if name == "cifar10" else classes)
