@@ -129,6 +129,7 @@ def test_a_copy_in_class_folders(folders, form, outer):
 
 
 PICTURE = png(pixels(1)[0])
+WRONG_SUM = PICTURE[:-13] + bytes([PICTURE[-13] ^ 1]) + PICTURE[-12:]  # of the pixels, which alone are decoded
 NO_ARRAYS = r"bad\.npz is not an \.npz of images and labels: ."
 UNREAD = r"bad\.zip: train/cat/0\.png cannot be read as a picture"
 REFUSED = [  # a data set, what arrays or files there are in place of a sound copy's, and what is said
@@ -151,6 +152,7 @@ REFUSED = [  # a data set, what arrays or files there are in place of a sound co
     ("cifar10", {"train/cat/0.png": PICTURE, "train/dog/0.png": png(pixels(1, 5)[0])},
      r"bad\.zip: train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
     ("cifar10", {"train/cat/0.png": PICTURE[:40]}, UNREAD),
+    ("cifar10", {"train/cat/0.png": WRONG_SUM}, UNREAD),
     ("cifar10", {"train/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"cat/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"train/cat/0.txt": b""}, "holds no image"),
