@@ -29,13 +29,12 @@ from torch.profiler import ProfilerActivity, profile
 
 import repro
 from benchmarks import ntu_epoch, selection, taxonomy_step
-from benchmarks.stopwatch import operations, options, seconds, sequences, wait
+from benchmarks.stopwatch import operations, options, pictures, seconds, sequences, wait
 from repro.audiovisual import pretrain as audiovisual
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.recipe import paper as audiovisual_recipe
 from repro.image import pretrain as image
 from repro.image.augment import normalisation, strong, weak
-from repro.image.data import ImageSet
 from repro.image.recipe import paper as image_recipe
 from repro.run import device as devices
 from repro.run.evaluate import cosine_rates, linear_predictions
@@ -92,16 +91,13 @@ def rows_of(name: str, device: torch.device, began: float, results: dict[str, An
 def in_words(row: Row) -> str:
     """A row as a line of the table."""
     cells = [f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-             for name, value in row.items() if name not in ("what", "kernels by time")]
+             for name, value in row.items() if name != "what"]
     return f"| {row['what']} | " + " | ".join(cells)
 
 
 def limits(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[Row]:
-    """Bytes a second of a copy, read and written, and operations a second of products, whose float32 is whole."""
-    side, size = (64, 2**16) if tiny else (8192, 2**31)
-    source = torch.rand(size // 4, device=device)
-    target = torch.empty_like(source)
-    yield {"what": "copy", "rate": 2 * size / seconds(lambda: target.copy_(source), device)}
+    """Operations a second of products, whose float32 is whole."""
+    side = 64 if tiny else 8192
     for kind in (torch.float32, torch.bfloat16):
         left, right = (torch.randn(side, side, device=device).to(kind) for _ in range(2))
         taken = seconds(lambda left=left, right=right: left @ right, device)
@@ -119,8 +115,7 @@ def equality(device: torch.device, tiny: bool, rates: dict[str, float]) -> Itera
         smooth = [number for number, term in enumerate(learner.terms) if not term.startswith(("knn1", "categories"))]
         recorded, plain = (values[:, smooth] for values in losses)  # the others jump from one whole number to the next
         apart = ((recorded - plain).abs() / plain.abs().clamp(min=1e-6)).amax(1)
-        yield {"what": what, "first ten": apart[:10].max().item(),
-               "all": apart.max().item()}
+        yield {"what": what, "first ten": apart[:10].max().item(), "all": apart.max().item()}
 
 
 def steps(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[Row]:
@@ -137,7 +132,6 @@ def steps(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator
         if learner.precision in rates:
             rate = work(what, tiny, learner) / row["recorded, ms"] * 1e3
             row[f"share of {learner.precision}"] = rate / rates[learner.precision]
-        row["busy share"] = min(1.0, row.get("busy, ms", 0.0) / row["recorded, ms"])
         if device.type == "cuda":
             row["MiB"] = torch.cuda.max_memory_allocated(device) // 2**20
             torch.cuda.reset_peak_memory_stats(device)
@@ -190,12 +184,9 @@ def busy(learner: Learner, device: torch.device, count: int) -> Row:
         wait(device)
     events = profiler.key_averages()
     kernels = [event for event in events if event.device_type == DeviceType.CUDA and not event.is_user_annotation]
-    longest = sorted(kernels, key=lambda event: event.self_device_time_total, reverse=True)[:12]
     return {
         "kernels": sum(event.count for event in kernels) / count,
         "busy, ms": sum(event.self_device_time_total for event in kernels) / 1e3 / count,
-        "kernels by time": [(event.key[:70], event.self_device_time_total / 1e3 / count, event.count / count)
-                            for event in longest],
     }
 
 
@@ -207,19 +198,14 @@ def work(what: str, tiny: bool, learner: Learner) -> float:
     return operations(learner.step)
 
 
-def has_ucla() -> bool:
-    """Whether NW-UCLA is at hand."""
-    with contextlib.suppress(FileNotFoundError):
-        return bool(load("ucla"))
-    return False
-
-
 @functools.cache
 def skeletons(tiny: bool) -> SkeletonSet:
-    """NW-UCLA, or made-up sequences."""
+    """NW-UCLA, or made-up sequences where it is not at hand."""
     if tiny:
         return sequences(torch.arange(4, 10).repeat(8), 6)
-    return load("ucla") if has_ucla() else sequences(taxonomy_step.lengths(False), taxonomy_step.FEATURES)
+    with contextlib.suppress(FileNotFoundError):
+        return load("ucla")
+    return sequences(taxonomy_step.lengths(False), taxonomy_step.FEATURES)
 
 
 def on_skeletons(objectives: str, device: torch.device, tiny: bool) -> Learner:
@@ -227,15 +213,6 @@ def on_skeletons(objectives: str, device: torch.device, tiny: bool) -> Learner:
     small = {"units": 8, "projection": 8, "dictionary": 16, "sequence_dictionary": 8, "batch": 8} if tiny else {}
     recipe = skeleton_recipe("ucla", objectives, precision="float32", **small)
     return skeleton.Pretrainer(recipe, skeletons(tiny), 0, device)
-
-
-@functools.cache
-def pictures(count: int) -> ImageSet:
-    """Noise of 32 pixels a side, of ten classes; a tenth is for the test."""
-    images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    train = torch.arange(count) % 10 > 0
-    return ImageSet(name="made-up", images=images, labels=torch.arange(count) // 10 % 10, pretrain=train, train=train,
-                    test=~train, classes=tuple("0123456789"), digest="made up")
 
 
 def on_images(method: str, device: torch.device, tiny: bool) -> Learner:
@@ -280,7 +257,7 @@ def on_clips(method: str, precision: str, device: torch.device, tiny: bool) -> L
 
 
 def selecting(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[Row]:
-    """Seconds of a selection as it is, with its checks, and recorded; and the bytes that its rounds read."""
+    """Milliseconds of a selection as it is, with its checks, and recorded."""
     size = {"pool": 300, "features": 16, "chosen": 8} if tiny else {"pool": 38400, "features": 512, "chosen": 128}
     for strategy, normalised in (("gradient", False), ("gradient", True), ("feature", False)):
         plain = selection.selection(device, strategy=strategy, normalised=normalised, **size)
@@ -288,12 +265,8 @@ def selecting(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iter
         unchecked = functools.partial(plain, checked=False)
         recorded = Recorded(unchecked, device, generators=[generator] if device.type == "cuda" else [])
         taken = {"as it is, ms": plain, "recorded, ms": recorded}
-        row: Row = {"what": strategy + ", normalised" * normalised}
-        row |= {name: 1e3 * seconds(call, device, repeats=9, warm_up=5) for name, call in taken.items()}
-        read = 4 * size["pool"] * (size["features"] + min(selection.QUERIES, size["features"])) * size["chosen"]
-        if "copy" in rates:
-            row["share of copy"] = read / row["recorded, ms"] * 1e3 / rates["copy"]
-        yield row
+        found = {name: 1e3 * seconds(call, device, repeats=9, warm_up=5) for name, call in taken.items()}
+        yield {"what": strategy + ", normalised" * normalised} | found
 
 
 def probing(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[Row]:
@@ -335,7 +308,7 @@ def viewing(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterat
 def column(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[Row]:
     """Seconds of the taxonomy's column with its probes, for twenty epochs, as `repro.run_table` trains it."""
     choices = {"preset": "smoke", "objectives": "random,CE"} if tiny else {"preset": "paper", "epochs": "20"}
-    dataset = "ucla" if not tiny and has_ucla() else "synthetic"
+    dataset = "synthetic" if skeletons(tiny).name == "made-up" else "ucla"
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, REPRO_RUNS=folder):
         start = time.perf_counter()
         rows = repro.run_table("taxonomy", dataset, device=device.type, **choices)
@@ -388,8 +361,7 @@ def ntu(device: torch.device, tiny: bool, rates: dict[str, float]) -> Iterator[R
             learner = make(objectives, layers, units)
             taken = per_step(learner, device, 2 if tiny else 24, warm_up=3 if tiny else 30)  # some for every bucket
             epoch = taken * ntu_epoch.STEPS_OF_AN_EPOCH / 6e4
-            yield {"what": f"{size}, {objectives}", "ms": taken, "minutes an epoch": epoch,
-                   "recordings": len(learner.recorded.recordings)}
+            yield {"what": f"{size}, {objectives}", "ms": taken, "minutes an epoch": epoch}
             del learner
         lanes = 3 if tiny else 6
         makers = [functools.partial(make, some[number % 3], layers, units) for number in range(lanes)]

@@ -18,8 +18,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.stopwatch import CPU, options, show, turns
-from repro.image.data import ImageSet
+from benchmarks.stopwatch import CPU, options, pictures, show, turns
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
 from repro.image.trimmed import TrimmedConv2d
@@ -48,11 +47,11 @@ def main() -> None:
         show(turns(works, ROUNDS, calls=settings.steps), BATCH[stem], "images", "lightly's parts")
 
 
-def learner(stem: str, batch: int, device: torch.device = CPU, **changes) -> Pretrainer:
+def learner(stem: str, batch: int, **changes) -> Pretrainer:
     """Ours; nearest neighbours are measured once, in the first step."""
     recipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch, epochs=100000,
                    **changes)
-    return Pretrainer(recipe, made_up(EPOCH * batch), seed=0, device=device)
+    return Pretrainer(recipe, pictures(EPOCH * batch), seed=0, device=CPU)
 
 
 def with_whole_kernels(each: Pretrainer) -> Pretrainer:
@@ -64,23 +63,6 @@ def with_whole_kernels(each: Pretrainer) -> Pretrainer:
     return each
 
 
-def made_up(count: int) -> ImageSet:
-    """Noise; nothing is learned from it."""
-    draws = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=draws)
-    every, test = torch.ones(count, dtype=torch.bool), torch.arange(count) % 10 == 0
-    return ImageSet("made-up", images, torch.arange(count) % 10, every, ~test, test, tuple("0123456789"), "made up")
-
-
-def resnet18(stem: str, head: nn.Module) -> nn.Module:
-    """Torchvision's, with a head in the place of its last layer."""
-    trunk = torchvision.models.resnet18()
-    trunk.fc = head
-    if stem == "small":
-        trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
-    return trunk
-
-
 def plain(stem: str, batch: int) -> Iterator[None]:
     """A step at a time of the loop in lightly's documentation of MoCo."""
     from lightly.loss import NTXentLoss
@@ -88,13 +70,16 @@ def plain(stem: str, batch: int) -> Iterator[None]:
     from lightly.models.utils import deactivate_requires_grad, update_momentum
     from lightly.transforms import MoCoV2Transform
 
-    model = resnet18(stem, MoCoProjectionHead(512, 512, 128))
+    model = torchvision.models.resnet18()
+    model.fc = MoCoProjectionHead(512, 512, 128)
+    if stem == "small":
+        model.conv1, model.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
     momentum_model = copy.deepcopy(model)
     deactivate_requires_grad(momentum_model)
     loss_function = NTXentLoss(temperature=0.2, memory_bank_size=(4096, 128))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
-    pictures = Views(made_up(EPOCH * batch).images, MoCoV2Transform(input_size=32))
-    loader = DataLoader(pictures, batch, shuffle=True, drop_last=True, num_workers=2, persistent_workers=True)
+    views = Views(pictures(EPOCH * batch).images, MoCoV2Transform(input_size=32))
+    loader = DataLoader(views, batch, shuffle=True, drop_last=True, num_workers=2, persistent_workers=True)
     while True:
         for first, second in loader:
             update_momentum(model, momentum_model, 0.99)

@@ -1,12 +1,11 @@
-"""Time of an NTU RGB+D epoch on one CPU core or a GPU, projected from measured steps; and what its padding would cost.
+"""Time of an NTU RGB+D epoch on one CPU core, projected from measured steps; and what its padding would cost.
 
-    python3 -m benchmarks.ntu_epoch [--device cuda] [--precision float32] [--objectives CE,AE+CE+AD] [--layers 3]
-                                          [--units 1024]
+    python3 -m benchmarks.ntu_epoch [--precision float32] [--objectives CE,AE+CE+AD] [--layers 3] [--units 1024]
 
 Made-up sequences of 20 to 300 frames, 84 on average: an assumption about cross-subject NTU RGB+D 60, whose 40,091
 training sequences are 1,252 steps of 32. Three implementations take the same steps in turns: packed (ours on a CPU),
-padded to the longest sequence of the batch (ours on a GPU, which computes in float32 and packs nothing), and padded to
-300 frames. On a CPU that is CPU time, step by step; on a GPU time on the clock, of blocks of steps that it has ended.
+padded to the longest sequence of the batch, as ours on a GPU, which `benchmarks.gpu` measures, and padded to 300
+frames. Time is CPU time.
 """
 
 import statistics
@@ -15,13 +14,12 @@ import time
 import torch
 from torch import Tensor
 
-from benchmarks.stopwatch import options, sequences, turns, wait
+from benchmarks.stopwatch import CPU, options, sequences, turns
 from repro.run import device as devices
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
 
 STEPS_OF_AN_EPOCH, LONGEST, MEAN = 40_091 // 32, 300, 84
-BLOCK = {"cpu": 1, "cuda": 20}  # steps that are timed together
 
 
 def lengths(count: int) -> Tensor:
@@ -51,26 +49,20 @@ KINDS = {"packed": Pretrainer, "padded to the batch": Padded, "padded to 300": P
 
 def main() -> None:
     """Print minutes an epoch for each objective, and the ratio of each to ours."""
-    settings = options(__doc__, device="auto", precision="auto", objectives="CE,AE+CE+AD,AE+CE+AD+CD", layers=1,
-                     units=512, blocks=6)
-    device = devices.resolve(settings.device)
+    settings = options(__doc__, precision="auto", objectives="CE,AE+CE+AD,AE+CE+AD+CD", layers=1, units=512, steps=6)
     changes = {"precision": settings.precision, "layers": settings.layers, "units": settings.units}
     recipes = [paper("ntu", objectives, **changes) for objectives in settings.objectives.split(",")]
-    name, precision = devices.hardware(device)["device"], devices.precision_of(recipes[0], device)
+    name, precision = devices.hardware(CPU)["device"], devices.precision_of(recipes[0], CPU)
     print(f"NTU RGB+D cross-subject, {settings.layers} x {settings.units}, {precision}, one thread, {name}")
-    data = sequences(lengths(32 * BLOCK[device.type] * (settings.blocks + 1)), 150)
-    kinds = KINDS if device.type == "cpu" else {name: kind for name, kind in KINDS.items() if name != "packed"}
-    clock = time.process_time if device.type == "cpu" else time.perf_counter
+    data = sequences(lengths(32 * (settings.steps + 1)), 150)
     with devices.threads(1), devices.full_precision():
         for recipe in recipes:
-            learners = {name: kind(recipe, data, 0, device) for name, kind in kinds.items()}
-            works = {name: lambda learner=learner: (learner.step(), wait(device)) for name, learner in learners.items()}
-            taken = turns(works, settings.blocks, calls=BLOCK[device.type], clock=clock)
+            works = {name: kind(recipe, data, 0, CPU).step for name, kind in KINDS.items()}
+            taken = turns(works, settings.steps, clock=time.process_time)
             seconds = {name: statistics.median(each) for name, each in taken.items()}
-            ours = next(iter(seconds.values()))
             for name, each in seconds.items():
-                minutes = each * STEPS_OF_AN_EPOCH / 60
-                print(f"{recipe.objectives}, {name}: {minutes:.3g} minutes an epoch, {each / ours:.2f} times ours")
+                minutes, times = each * STEPS_OF_AN_EPOCH / 60, each / seconds["packed"]
+                print(f"{recipe.objectives}, {name}: {minutes:.3g} minutes an epoch, {times:.2f} times ours")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ CLIPS = {"kinetics_sound": 22_000, "kinetics700": 240_000, "audioset": 1_800_000
 SEQUENCES = {"ucla": (1_013, 50), "ntu": (40_091, 167)}  # to train, and frames of the longest of 32 on average
 FINETUNED = {"ucf101": (9_537, 3_783), "hmdb51": (3_570, 1_530), "esc50": (1_600, 400)}  # recordings to train, to test
 
-
 TABLES = (  # title, table, data set, fields
     *((f"SCE, temperatures, {dataset}", "temperature_grid", dataset, {"method": "sce"})
       for dataset in ("cifar10", "cifar100", "stl10", "tiny_imagenet")),

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.image_throughput import made_up
-from benchmarks.stopwatch import CPU, options, peak, show, turns
+from benchmarks.stopwatch import CPU, options, peak, pictures, show, turns
 from repro.contrast.objectives import jcl, vanilla
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
@@ -53,7 +52,7 @@ def step(method: str, count: int) -> Callable[[], object]:
     """A training step."""
     recipe = paper("cifar10", method, small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
                    head="moco_v2", projection=FEATURES, dictionary=ENTRIES, precision="float32")
-    return Pretrainer(recipe, made_up(4 * BATCH), seed=0, device=CPU).step
+    return Pretrainer(recipe, pictures(4 * BATCH), seed=0, device=CPU).step
 
 
 def main() -> None:

@@ -1,12 +1,12 @@
 """Time and memory of active selection beside plain seeding and scikit-learn on materialised gradients.
 
-    python3 -m benchmarks.selection [--device auto] [--threads 2] [--rounds 5]
+    python3 -m benchmarks.selection [--threads 2] [--rounds 5]
 
 At CM-ACC's size: a pool of 38,400, 128 queries, 512 features, 128 rows to choose. Ours is the whole of `select`, with
-the posteriors and their factors. Plain seeding is `kmeans_plusplus` over as many points of 256 features. Scikit-learn,
-on the CPU alone, gets the gradients multiplied out before the clock starts, at a size at which they fit. Memory is what
-all tensors made within a call need at once. The limits are 1.3 s of two cores, or 20 ms of a GPU, 300 MB, and three
-times plain seeding.
+the posteriors and their factors. Plain seeding is `kmeans_plusplus` over as many points of 256 features. Scikit-learn
+gets the gradients multiplied out before the clock starts, at a size at which they fit. Memory is what all tensors made
+within a call need at once. The limits are 1.3 s of two cores, 300 MB, and three times plain seeding. A GPU is measured
+by `benchmarks.gpu`.
 """
 
 import functools
@@ -15,13 +15,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.stopwatch import CPU, options, peak, show, turns, wait
+from benchmarks.stopwatch import CPU, options, peak, show, turns
 from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
-from repro.run.device import hardware, resolve
+from repro.run.device import hardware
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64
-GOAL = 0.02  # seconds of a selection on a GPU
 
 
 def made_up(pool: int, features: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,10 +46,10 @@ def selection(
     return functools.partial(select, strategy, *made_up(pool, features, device), **given)
 
 
-def plain(device: torch.device) -> Callable[[], Tensor]:
+def plain() -> Callable[[], Tensor]:
     """A call of `kmeans_plusplus` over points."""
-    points = torch.randn(POOL, PLAIN_FEATURES, generator=torch.Generator().manual_seed(0)).to(device)
-    return functools.partial(kmeans_plusplus, points, n_select=CHOSEN, generator=torch.Generator(device).manual_seed(0))
+    points = torch.randn(POOL, PLAIN_FEATURES, generator=torch.Generator().manual_seed(0))
+    return functools.partial(kmeans_plusplus, points, n_select=CHOSEN, generator=torch.Generator().manual_seed(0))
 
 
 def sklearn_on_materialised() -> Callable[[], object]:
@@ -64,29 +63,23 @@ def sklearn_on_materialised() -> Callable[[], object]:
 
 def main() -> None:
     """Print a line per work, of how many selections a second it makes, then memory."""
-    settings = options(__doc__, device="auto", threads=2, rounds=5)
-    device = resolve(settings.device)
+    settings = options(__doc__, threads=2, rounds=5)
     torch.set_num_threads(settings.threads)
-    print(f"{hardware(device)['device']}, {settings.threads} threads")
+    print(f"{hardware(CPU)['device']}, {settings.threads} threads")
     print(f"least / median / most of {settings.rounds} rounds")
-    if device.type == "cpu":
-        small = {"scikit-learn": sklearn_on_materialised(), "ours": selection(CPU, SMALL_POOL, features=SMALL_FEATURES)}
-        print(f"pool {SMALL_POOL}, {SMALL_FEATURES} features; scikit-learn on materialised gradients")
-        show(turns(small, settings.rounds), 1, "selections", "scikit-learn")
+    small = {"scikit-learn": sklearn_on_materialised(), "ours": selection(CPU, SMALL_POOL, features=SMALL_FEATURES)}
+    print(f"pool {SMALL_POOL}, {SMALL_FEATURES} features; scikit-learn on materialised gradients")
+    show(turns(small, settings.rounds), 1, "selections", "scikit-learn")
     works = {
-        "plain": plain(device),
-        "ours": selection(device),
-        "half the pool": selection(device, pool=POOL // 2),
-        "half the pool excluded": selection(device, excluded=torch.arange(POOL, device=device) % 2 == 0),
-        "half the seeds": selection(device, chosen=CHOSEN // 2),
-        "half the features": selection(device, features=FEATURES // 2),
-        "normalised queries": selection(device, normalised=True),
-        "feature": selection(device, strategy="feature"),
+        "plain": plain(),
+        "ours": selection(CPU),
+        "half the pool excluded": selection(CPU, excluded=torch.arange(POOL) % 2 == 0),
+        "normalised queries": selection(CPU, normalised=True),
+        "feature": selection(CPU, strategy="feature"),
     }
-    waiting = {name: lambda work=work: (work(), wait(device)) for name, work in works.items()}
     print(f"pool {POOL}, {FEATURES} features; plain seeding of {PLAIN_FEATURES}")
-    show(turns(waiting, settings.rounds), 1, "selections", "plain")
-    print("MiB beyond the inputs: " + "; ".join(f"{name} {peak(work, device):.0f}" for name, work in works.items()))
+    show(turns(works, settings.rounds), 1, "selections", "plain")
+    print("MiB beyond the inputs: " + "; ".join(f"{name} {peak(work):.0f}" for name, work in works.items()))
 
 
 if __name__ == "__main__":

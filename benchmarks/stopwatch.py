@@ -1,10 +1,10 @@
 """Works measured in turns: seconds and memory of each, and how far rounds lie apart."""
 
 import argparse
-import math
+import functools
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from repro.image.data import ImageSet
 from repro.skeleton.data import SkeletonSet
 
 CPU = torch.device("cpu")
@@ -56,11 +57,6 @@ def show(taken: Seconds, amount: float, unit: str, beside: str) -> None:
         print(f"{name:<28} {rates:<28} {unit} a second, {times} times {beside}")
 
 
-def largest(differences: Iterable[float]) -> float:
-    """The largest; infinite if one is not a number, which `max` may overlook."""
-    return max(math.inf if math.isnan(each) else each for each in differences)
-
-
 def wait(device: torch.device) -> None:
     """Until the device has done what it was given."""
     if device.type == "cuda":
@@ -73,13 +69,8 @@ def seconds(work: Callable[[], object], device: torch.device, *, repeats: int = 
     return statistics.median(taken["work"])
 
 
-def peak(work: Callable[[], object], device: torch.device = CPU) -> float:
-    """Most MiB of tensors made within a call that live at once."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        work()
-        return (torch.cuda.max_memory_allocated(device) - before) / 2**20
+def peak(work: Callable[[], object]) -> float:
+    """Most MiB of tensors made on the CPU within a call that live at once."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
     events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
@@ -95,6 +86,15 @@ def operations(step: Callable[[], object]) -> int:
     with FlopCounterMode(display=False) as counter:
         step()
     return counter.get_total_flops()
+
+
+@functools.cache
+def pictures(count: int) -> ImageSet:
+    """Noise of 32 pixels a side, of ten classes; a tenth is for the test."""
+    images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    every, test = torch.ones(count, dtype=torch.bool), torch.arange(count) % 10 == 0
+    labels = torch.arange(count) // 10 % 10
+    return ImageSet("made-up", images, labels, every, ~test, test, tuple("0123456789"), "made up")
 
 
 def sequences(lengths: Tensor, features: int) -> SkeletonSet:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -66,29 +66,26 @@ def magnitudes(tensors: Mapping[str, Tensor], *scalars: Tensor) -> list[float]:
     return values
 
 
-def moderate(tensor: Tensor, size: float | None) -> Tensor:
-    """The tensor, in float32 divided by its largest magnitude if products of four values could leave its range.
+def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Tensor]:
+    """The tensors, each divided by its largest magnitude if products of four values could leave float32, as it has it.
 
-    Args:
-        tensor: of any shape.
-        size: that magnitude; None where the host has not looked: then it stays on the device, and nothing waits.
+    Where they are checked the host waits once for all, and raises as `magnitudes`; otherwise nothing waits.
     """
+    sizes: Sequence[float | Tensor]
+    sizes = magnitudes(tensors) if checked else [tensor.abs().amax() for tensor in tensors.values()]
+    return [_moderate(tensor, size) for tensor, size in zip(tensors.values(), sizes, strict=True)]
+
+
+def _moderate(tensor: Tensor, size: float | Tensor) -> Tensor:
     if tensor.dtype == torch.float64:
         return tensor
-    if size is None:
-        largest = tensor.abs().amax()
-        usual = (largest == 0) | ((largest > 1e-4) & (largest < 1e4))
-        return tensor / torch.where(usual, 1, largest)
-    return tensor if size == 0 or 1e-4 < size < 1e4 else tensor / size
+    usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
+    if isinstance(usual, Tensor):  # on the device, for which nothing waits
+        return tensor / torch.where(usual, 1, size)
+    return tensor if usual else tensor / size
 
 
-def moderated(tensors: Mapping[str, Tensor], *, checked: bool = True) -> list[Tensor]:
-    """`moderate` of each tensor; where they are checked the host waits once for all, and raises as `magnitudes`."""
-    sizes = magnitudes(tensors) if checked else [None] * len(tensors)
-    return [moderate(tensor, size) for tensor, size in zip(tensors.values(), sizes, strict=True)]
-
-
-def query_norms(queries: Tensor, *, checked: bool = True) -> Tensor:
+def query_norms(queries: Tensor, *, checked: bool) -> Tensor:
     """Norms of the rows, (M, 1), large enough to divide by; raises ValueError where they are not, if it is checked."""
     norms = torch.linalg.vector_norm(queries, dim=1, keepdim=True)
     if not checked:

@@ -63,10 +63,9 @@ def unit_noise(size: int, features: int, *, generator: torch.Generator) -> Tenso
 
 
 def sequence_noise(size: int, frames: int, features: int, *, generator: torch.Generator) -> Tensor:
-    """Gaussian noise normalised over the dictionary, the initial dictionary of decoded sequences.
+    """Gaussian noise, the initial dictionary of decoded sequences: (size, frames, features) float32.
 
-    (size, frames, features) float32, on the generator's device. Every coordinate of every frame has norm 1 across the
-    entries, so that each entry is close to N(0, 1/size): near 0 for the papers' sizes.
+    On the generator's device. Every coordinate of every frame has norm 1 across the entries: near 0 at papers' sizes.
 
     Source: taxonomy, released code (there the queue keeps these contents throughout training).
     """

@@ -44,7 +44,7 @@ class MomentumEncoder(nn.Module):
         return self.twin(*args, **kwargs)
 
     def update(self, encoder: nn.Module) -> None:
-        """Let the twin follow `encoder` once; called after (or before) every optimiser step. See `follow`."""
+        """Let the twin `follow` the encoder once; called after (or before) every optimiser step."""
         follow(self.twin, encoder, self.momentum)
 
 
@@ -129,17 +129,9 @@ def dealt(rows: Tensor, hands: int) -> Tensor:
 
 @torch.no_grad()
 def encode_shuffled(encode: Callable[[Tensor], Tensor], images: Tensor, order: Tensor) -> Tensor:
-    """What `encode` makes of the images when the batch is in another order.
+    """What `encode`, of (N, ...) to (N, d), makes of the images when the batch is in another `order` (N,).
 
-    Only the company in which an image is encoded changes: row i of the result belongs to image i.
-
-    Args:
-        encode: (N, ...) to (N, d): the momentum encoder.
-        images: (N, ...).
-        order: (N,) a random permutation.
-
-    Returns:
-        (N, d) features without gradient.
+    Only the company in which an image is encoded changes: row i of the result, which has no gradient, is of image i.
 
     Source: He et al. 2020, section 3.3 (shuffling BN).
     """

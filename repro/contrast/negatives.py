@@ -15,7 +15,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from repro.contrast.arguments import check_shapes, check_temperatures, magnitudes, moderate, moderated, raised
+from repro.contrast.arguments import check_shapes, check_temperatures, magnitudes, moderated, raised
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients, second_factor
 from repro.contrast.samplers import SAMPLERS, Pool
 from repro.contrast.seeding import seeds
@@ -203,9 +203,9 @@ def select(
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
     if sampler.waits and not checked:
         raise ValueError(f"strategy={strategy!r} waits for the device, as it looks at values; leave out checked=False")
-    free, rows, size = ~excluded, None, None
+    free, rows = ~excluded, None
     if checked:
-        size, _, _, admissible = magnitudes(given, free.sum())
+        *_, admissible = magnitudes(given, free.sum())
         _check_count(n_select, rows=len(free), admissible=int(admissible))
     if n_select == 0:
         return torch.empty(0, dtype=torch.int64, device=free.device)
@@ -214,7 +214,8 @@ def select(
         if checked and not sampler.whole and admissible < len(free):  # the others would cost as much: most of a pool
             rows = excluded.byte().argsort(stable=True)[: int(admissible)]  # as nonzero, which would wait once more
             candidates, free = candidates[rows], free[rows]
-        keys, settings = moderate(candidates, size), (n_select, generator, temperature, normalised, checked)
+        keys, = moderated({"candidates": candidates}, checked=checked)
+        settings = (n_select, generator, temperature, normalised, checked)
         chosen = sampler.choose(Pool(candidates, keys, queries, query_inputs, free, *settings))
     return chosen if rows is None else rows[chosen]
 

@@ -143,9 +143,8 @@ def sce_target(
 ) -> Tensor:
     """What `sce` would have the query predict: w_i = weight e_0 + (1 - weight) s_i. Arguments and errors are its own.
 
-    Returns:
-        (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1. With a
-        weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
+    (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1. With a
+    weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
 
     Source: SCE supplement, Alg. 1.
     """
@@ -159,13 +158,10 @@ def sce_target(
 
 
 def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t.
+    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t. (N, K + 1) probabilities.
 
     `info_nce`, whose arguments and errors these are, is the mean of -log p_i0, and `sce` the cross-entropy of p_i with
     `sce_target`. `ressl` leaves column 0 out and lets the others add up to 1.
-
-    Returns:
-        (N, K + 1) probabilities of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
 
     Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
     """

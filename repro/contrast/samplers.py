@@ -107,9 +107,26 @@ def _released(pool: Pool) -> "Tensor":
     the point of every cluster nearest to its mean is chosen, of equally near ones the earliest. Uniform draws make up
     for clusters that lose all points; the published code returns fewer.
     """
-    from repro.contrast.seeding import released
+    import torch
 
-    return released(pool.candidates, pool.classes, pool.temperature, pool.free, pool.n_select, pool.generator)
+    from repro.contrast.arguments import moderated
+    from repro.contrast.embeddings import Embeddings
+    from repro.contrast.seeding import nearest_to_means, seeds, uniformly
+
+    candidates, classes, temperature = pool.candidates, pool.classes, pool.temperature
+    if len(candidates) < len(classes):
+        raise ValueError(
+            f"released takes the batch's features first among the candidates, one for each of the {len(classes)} "
+            f"queries, but there are {len(candidates)} candidates; put the batch's features in front of the pool"
+        )
+    share = torch.softmax((classes / temperature) @ candidates.T, dim=1)                 # (M, P)
+    share.diagonal().sub_(1)
+    gradients = share.T @ (classes / (len(classes) * temperature))                       # (P, d)
+    points = Embeddings(*moderated({"the gradient of the candidates": gradients}))
+    starts = seeds(points, pool.free, pool.n_select, pool.generator, squared=False)
+    central = nearest_to_means(points.factors[0].T, starts, pool.free)
+    rest = pool.free.index_fill(0, central, False)
+    return torch.cat([central, uniformly(rest, pool.n_select - len(central), pool.generator)])
 
 
 SAMPLERS = {

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from repro.contrast.arguments import moderated
 from repro.contrast.embeddings import Embeddings
 
 _PASSES = 1000  # of k-means, more than it needs; rounding might let it run in circles
@@ -51,30 +50,7 @@ def uniformly(free: Tensor, n_select: int, generator: torch.Generator) -> Tensor
     return order.masked_fill_(~free, -1).topk(n_select).indices
 
 
-def released(
-    candidates: Tensor, classes: Tensor, temperature: float, free: Tensor, n_select: int, generator: torch.Generator
-) -> Tensor:
-    """The choice of the published code, filled up with uniform draws; see `select`.
-
-    Candidates (P, d), classes (M, d), free (P,) bool -> (n_select,) rows. ValueError if there are fewer candidates than
-    classes.
-    """
-    if len(candidates) < len(classes):
-        raise ValueError(
-            f"released takes the batch's features first among the candidates, one for each of the {len(classes)} "
-            f"queries, but there are {len(candidates)} candidates; put the batch's features in front of the pool"
-        )
-    share = torch.softmax((classes / temperature) @ candidates.T, dim=1)                 # (M, P)
-    share.diagonal().sub_(1)
-    gradients = share.T @ (classes / (len(classes) * temperature))                       # (P, d)
-    points = Embeddings(*moderated({"the gradient of the candidates": gradients}))
-    starts = seeds(points, free, n_select, generator, squared=False)
-    central = _nearest_to_means(points.factors[0].T, starts, free)
-    rest = free.index_fill(0, central, False)
-    return torch.cat([central, uniformly(rest, n_select - len(central), generator)])
-
-
-def _nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
+def nearest_to_means(points: Tensor, starts: Tensor, free: Tensor) -> Tensor:
     """Of every cluster of k-means over the `free` points that keeps any, the point nearest to its mean.
 
     (P, d) points and (clusters,) rows of those that are the first means -> (at most clusters,) rows, in their order.

@@ -44,12 +44,7 @@ class RandomView:
     """A view that draws parameters for every image, `draw`, and then applies them to all, `apply`."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """An independent view of every image, (N, 3, size, size) float32, normalised; of a `ShiftedView` (N, 3, H, W).
-
-        Args:
-            images: (N, 3, H, W), uint8 or floating point in [0, 1].
-            generator: on the device of the images.
-        """
+        """An independent view of every image (N, 3, H, W), uint8 or in [0, 1], with a generator on their device."""
         return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
 
 
@@ -75,8 +70,7 @@ class View(RandomView):
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Draws:
         """Parameters of one view of each of `count` images of height x width pixels."""
-        sides = (torch.full((count,), side, device=generator.device) for side in (height, width))
-        boxes = draw_boxes(*sides, scale=self.scale, ratio=self.ratio, generator=generator)
+        boxes = draw_boxes(count, height, width, scale=self.scale, ratio=self.ratio, generator=generator)
         flipped = _with_chance(count, self.flip, generator)
         changes = [_uniform(count, bounds=(-change, change), generator=generator) for change in self.strength]
         factors = torch.stack(changes, dim=1) * _with_chance(count, self.jitter, generator).unsqueeze(1)
@@ -184,26 +178,25 @@ class CentredView:
 
 
 def draw_boxes(
-    heights: Tensor, widths: Tensor, *, scale: tuple[float, float], ratio: tuple[float, float],
+    count: int, height: int, width: int, *, scale: tuple[float, float], ratio: tuple[float, float],
     generator: torch.Generator,
 ) -> Tensor:
-    """Crops of random area and aspect ratio, anywhere in images of the given sizes.
+    """Crops of random area and aspect ratio, anywhere in `count` images of height x width pixels.
 
     Of ten candidates, whose area is uniform and whose ratio log-uniform, the first that fits into the image; else the
     largest central crop whose ratio is allowed.
 
     Args:
-        heights, widths: (N,) pixels of the images, on the device of the generator.
         scale: least and largest share of the image's area.
         ratio: least and largest width over height.
-        generator: on the device of the sizes.
 
     Returns:
-        (N, 4) int64: top, left, height, width.
+        (count, 4) int64 on the generator's device: top, left, height, width.
 
     Source: Szegedy et al. 2015 as torchvision's `RandomResizedCrop` has it.
     """
-    attempts, count = 10, len(heights)
+    attempts = 10
+    heights, widths = (torch.full((count,), side, device=generator.device) for side in (height, width))
     sides = torch.stack([heights, widths])                                                  # (2, N)
     area = heights * widths * _uniform(attempts, count, bounds=scale, generator=generator)  # (attempts, N)
     logarithms = (math.log(ratio[0]), math.log(ratio[1]))

@@ -64,17 +64,14 @@ class Streamed:
     def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
         """The images at the places in `order`, cut to the size of each view.
 
-        The crop of an image depends on `seed`, its place in the data set and the number of the view alone: neither the
-        number of workers nor where an interrupted run goes on changes it. An epoch has a seed of its own.
-
         Args:
             order: (m,) int64 places in the files.
-            batch: images at a time, at least 1.
-            seed: whole numbers of at least 0, such as the run's seed and the epoch.
+            batch: images at a time, at least 1; the last may be fewer.
+            seed: whole numbers of at least 0, such as the run's seed and the epoch. An image's crop depends on it, its
+                place and the number of the view alone, not on workers nor on where an interrupted run goes on.
 
         Yields:
-            For each `batch` consecutive places, the last ones may be fewer, one uint8 tensor (batch, 3, size, size) of
-            every view, on the device.
+            Of each batch one uint8 tensor (batch, 3, size, size) of every view, on the device.
 
         Raises:
             ValueError: if a file is gone or damaged; the message names it.
@@ -125,9 +122,8 @@ class _Cut(Dataset):
 
 def cropped(picture: Image.Image, view: View, generator: torch.Generator) -> Image.Image:
     """A random crop as the view draws it, resized by antialiased bilinear interpolation to its size."""
-    heights, widths = torch.tensor([picture.height]), torch.tensor([picture.width])
-    boxes = draw_boxes(heights, widths, scale=view.scale, ratio=view.ratio, generator=generator)
-    top, left, height, width = boxes.squeeze(0).tolist()
+    given = {"scale": view.scale, "ratio": view.ratio, "generator": generator}
+    (top, left, height, width), = draw_boxes(1, picture.height, picture.width, **given).tolist()
     # Cut out first: resizing a box of the whole picture would mix in the pixels around it.
     crop = picture.crop((left, top, left + width, top + height))
     return crop.resize((view.size, view.size), Image.Resampling.BILINEAR)

@@ -24,9 +24,6 @@ from repro.recipe import choose
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
 )
-PACKED = "npz|zip|tar|tgz|txz|tbz2|gz|xz|bz2"
-# Names of copies stay apart where a figure's file writes "_" for all that is no letter, so that "a_npz" is none.
-COPY_NAME = re.compile(rf"[A-Za-z0-9]+(_(?!({PACKED})\b)[A-Za-z0-9]+)*(\.({PACKED}))*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,13 +88,12 @@ def take_in(name: str, path: Path) -> ImageSet:
 
     Args:
         name: of the data set, one of `COPIED`; copies of those of various sizes stay where they are.
-        path: an `.npz` with x_train, y_train, x_test and y_test; or a folder, zip or tar archive of class folders,
-            `train/<class>/*.png` and `test/<class>/*.png` (JPEG too); or, of Tiny-ImageNet, its own layout. Classes
-            may be missing.
+        path: what `readers.numpy_file` or `readers.class_folders` reads, or a part of the official distribution in its
+            own layout. Classes may be missing.
 
     Raises:
-        ValueError: if the name is unknown, the file has none of these forms or a name that cannot be part of others,
-            its pictures have another size, or there are too many pictures or classes.
+        ValueError: if the name is unknown, the file has none of these forms or a name that cannot stand in titles, its
+            pictures have another size, or there are too many pictures or classes.
         FileNotFoundError: if there is no such file.
     """
     choose("dataset", name, COPIED)
@@ -116,10 +112,9 @@ def take_in(name: str, path: Path) -> ImageSet:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
-    official = {Path(file.name).name for file in declared.files}
-    if path.name not in official and not COPY_NAME.fullmatch(path.name):
-        raise ValueError(f"{path.name!r} would be part of the names of tables and figures; rename it to letters from A "
-                         f"to Z, digits and single _ between these, before endings as {PACKED.replace('|', ', ')}")
+    if not re.fullmatch(r"[\w.-]+", path.name, re.ASCII):
+        raise ValueError(f"{path.name!r} would stand in the titles of tables and figures; rename it to letters from A "
+                         "to Z, digits and _ . -")
     for place, part in enumerate(PARTS[:2]):
         if not (pictures.part == place).any():
             raise ValueError(f"{path} holds no image for {part}; add some")
@@ -170,12 +165,13 @@ def _official(declared: manifest.Manifest, path: Path) -> Pictures:
 def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures, otherwise: str) -> None:
     """Raise ValueError unless the counts are as declared; "least" and "most" bound training images of a class."""
     counts = dict(zip(PARTS, np.bincount(pictures.part, minlength=len(PARTS)).tolist(), strict=True))
-    sizes = np.bincount(pictures.labels[pictures.part == PARTS.index("train")])
-    extremes = {"least": int(sizes.min()), "most": int(sizes.max())} if sizes.size else {"least": 0, "most": 0}
-    counts |= {"classes": len(pictures.classes), **extremes}
-    met = {"least": counts["least"] >= declared.expect.get("least", 0),
-           "most": counts["most"] <= declared.expect.get("most", math.inf)}
-    expected = {name: number for name, number in declared.expect.items() if not met.get(name)}
+    sizes = np.bincount(pictures.labels[pictures.part == PARTS.index("train")], minlength=1)
+    counts |= {"classes": len(pictures.classes), "least": int(sizes.min()), "most": int(sizes.max())}
+    expected = dict(declared.expect)
+    if counts["least"] >= expected.get("least", 0):
+        expected.pop("least", None)
+    if counts["most"] <= expected.get("most", math.inf):
+        expected.pop("most", None)
     manifest.check_counts(f"{path} holds other numbers of images than {declared.name}", counts, expected,
                           f"complete it from {declared.source}, or {otherwise}")
 

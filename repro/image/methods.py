@@ -1,7 +1,7 @@
 """The methods that train encoders of images: what each needs, its values with their sources, its loss. Another is one
 more `Method`.
 
-A loss imports what it needs when it is called: recipes, which name methods, need no torch.
+Objectives are imported when they are called: recipes, which name methods, need no torch.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from repro.recipe import Values, choose
+from repro.table import Lazy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,57 +83,44 @@ class Method:
 
 # ---------------------------------------------------------------------------------------------- their losses
 
+OBJECTIVES = "repro.contrast.objectives"
+info_nce, ressl, ceil = Lazy(OBJECTIVES, "info_nce"), Lazy(OBJECTIVES, "ressl"), Lazy(OBJECTIVES, "ceil")
+sce, jcl, vanilla = Lazy(OBJECTIVES, "sce"), Lazy(OBJECTIVES, "jcl"), Lazy(OBJECTIVES, "vanilla")
+cross_entropy = Lazy("torch.nn.functional", "cross_entropy")
+
 
 def _classification(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from torch.nn.functional import cross_entropy
-
     return cross_entropy(batch.query, batch.labels)
 
 
 def _info_nce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from repro.contrast.objectives import info_nce
-
     return info_nce(batch.query, batch.key, batch.negatives, recipe.temperature)
 
 
 def _ressl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from repro.contrast.objectives import ressl
-
     return ressl(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature)
 
 
 def _ceil(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from repro.contrast.objectives import ceil
-
     return ceil(batch.query, batch.key, batch.negatives, recipe.temperature)
 
 
 def _sce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from repro.contrast.objectives import sce
-
-    targets = {"weight": recipe.weight, "masked_positive": recipe.masked_positive}
-    return sce(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature, **targets)
+    target = (recipe.key_temperature, recipe.weight, recipe.masked_positive)
+    return sce(batch.query, batch.key, batch.negatives, recipe.temperature, *target)
 
 
 def _jcl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
     """With the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
-    from repro.contrast.objectives import jcl
-
     strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
     return jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
 
 
 def _vanilla(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    from repro.contrast.objectives import vanilla
-
     return vanilla(batch.query, batch.keys, batch.negatives, recipe.temperature)
 
 
 # ---------------------------------------------------------------------------------------------- their values
-
-
-def _values_of_ressl(dataset: str) -> Values:
-    return {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)}
 
 
 def _values_of_sce(dataset: str) -> Values:
@@ -164,7 +152,8 @@ METHODS = {
         ),
         Method(name="moco", loss=_info_nce, values=_values_of_moco, fields=("temperature",)),
         Method(
-            name="ressl", loss=_ressl, values=_values_of_ressl,
+            name="ressl", loss=_ressl,
+            values=lambda dataset: {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)},
             fields=("temperature", "key_temperature", "whole_query"),
         ),
         Method(

@@ -56,8 +56,8 @@ class ImageModel(nn.Module):
     Args:
         name, small: of `trunk`.
         head, projection: of `projection_head`; d is 128 of MoCo v2 and JCL, 256 of SCE (128 in its released code).
-        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains. They
-            belong to the training: in a file of weights batch normalisation is plain.
+        groups: of the trunk's ghost batch normalisation, to which samples i mod groups belong while it trains; in a
+            file of weights it is plain.
         unit: whether `forward` gives embeddings of unit length, or as the head leaves them.
     """
 
@@ -71,13 +71,9 @@ class ImageModel(nn.Module):
         self.head = projection_head(head, TRUNKS[name], projection)
 
     def features(self, images: Tensor) -> Tensor:
-        """Pooled features (N, C), in the precision they are computed in.
+        """Pooled features (N, C), in the precision they are computed in, of normalised images (N, 3, H, W).
 
-        Args:
-            images: (N, 3, H, W) normalised, in any memory format; N is a multiple of the groups while the trunk trains.
-
-        Raises:
-            ValueError: if N is not such a multiple.
+        Raises ValueError if N is no multiple of the groups while the trunk trains.
         """
         if not self.trunk.training:
             return self.trunk(images)

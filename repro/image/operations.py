@@ -97,12 +97,9 @@ def gaussian_blur(images: Tensor, sigma: Tensor) -> Tensor:
     """Images (N, C, H, W) under a Gaussian of standard deviation `sigma` (N,) in pixels, reflected at the borders.
 
     The kernel has 23 pixels a side, as is usual for MoCo v2 at 224 pixels, for images of any size from 12 pixels on:
-    it reaches 5.5 times the papers' largest sigma of 2 and holds the Gaussian whole. The papers use the blur of PIL,
-    boxes in its place: inside an image of noise the two differ, root mean square, by one level of 255 from a sigma of
-    1 on, by 4 levels at 0.6 to 0.8, by 6 to 12 at 0.2 to 0.3, and by 4 over sigmas from 0.1 to 2. (SimCLR's rule, a
-    tenth of the image, gives 3 pixels at 32, and at a sigma of 2 a difference of 19 levels.) Smaller images take the
-    kernel that reflection allows, 2 size - 1. The size of the kernel costs no time: rows and columns are multiplied by
-    one matrix per sample, borders included.
+    it reaches 5.5 times the papers' largest sigma of 2. Smaller images take what reflection allows, 2 size - 1. The
+    papers use the blur of PIL, boxes in its place: on noise the two differ, root mean square over sigmas from 0.1 to 2,
+    by 4 levels of 255. (SimCLR's kernel, a tenth of the image, differs by 19 at 32 pixels and a sigma of 2.)
     """
     rows, columns = (_blur(sigma, side) for side in images.shape[2:])
     return _separable(images, rows, columns)

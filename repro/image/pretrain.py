@@ -34,10 +34,8 @@ class Pretrainer(Learner):
 
     Attributes:
         method: of the recipe, with its loss and what that needs (`repro.image.methods`).
-        terms: names of what `step` returns. First the parts that the method names, such as for SCE, in nats:
-            loss = weight InfoNCE + (1 - weight) (ReSSL + Ceil), if the positive is masked in the target.
-            Last the loss, and `knn1`, the accuracy in percent of nearest neighbours on the test split, measured ten
-            times during training and never used for a decision.
+        terms: names of what `step` returns: the parts that the method names, the loss, and `knn1`, the accuracy in
+            percent of nearest neighbours on the test split, measured ten times in a training and never used in it.
         keys, dictionary: the momentum encoder, and earlier keys, of methods that have them.
 
     Raises:

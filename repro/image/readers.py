@@ -9,12 +9,11 @@ import struct
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image
+from PIL import Image
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
@@ -28,15 +27,14 @@ FOLDERS = "train/<class>/, test/<class>/ or val/<class>/"
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
-# What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
+# What Pillow raises for a file that holds no picture, or too large a one.
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
-Place = tuple[int, str, str]  # of a picture: its part, its class, and the path that it is sorted by within these
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Pictures:
     """Images of one size, or the files of images of any size."""
 
@@ -47,7 +45,7 @@ class Pictures:
     digest: str = ""          # hex sha256, once `repro.image.data` has computed it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Files:
     """Pictures of any size in the files below a folder."""
 
@@ -58,10 +56,7 @@ class Files:
         return len(self.names)
 
     def read(self, index: int) -> Image.Image:
-        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too.
-
-        It is not turned as its EXIF says, as no loader of the papers' code turns pictures of ImageNet.
-        """
+        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too."""
         path = self.root / os.fsdecode(self.names[index])
         try:
             contents = archives.read_file(path)
@@ -144,15 +139,15 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     annotations = b"".join(text for _, text in lists).decode()
     validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.splitlines())}
 
-    def placed(name: str) -> Place | None:
-        place = _from_part(path, name)
-        if place.parts[0] == "train":
-            return 0, place.parts[1], f"{place}"
-        if place.parts[0] == "test":  # whose classes are not published
+    def placed(name: str) -> tuple[int, str] | None:
+        parts = _from_part(path, name)
+        if parts[0] == "train":
+            return 0, parts[1]
+        if parts[0] == "test":  # whose classes are not published
             return None
-        if place.name not in validation:
-            raise ValueError(f"{path}: {place} is not in val/val_annotations.txt; fetch the archive again")
-        return 1, validation[place.name], f"{place}"
+        if parts[-1] not in validation:
+            raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
+        return 1, validation[parts[-1]]
 
     return _by_class(path, declared, placed)
 
@@ -167,11 +162,11 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
             there are too many images or classes.
     """
-    def placed(name: str) -> Place:
-        place = _from_part(path, name)
-        if len(place.parts) != 3:
-            raise ValueError(f"{path}: {place} does not lie in {FOLDERS}")
-        return int(place.parts[0] != "train"), place.parts[1], f"{place}"
+    def placed(name: str) -> tuple[int, str]:
+        parts = _from_part(path, name)
+        if len(parts) != 3:
+            raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
+        return int(parts[0] != "train"), parts[1]
 
     return _by_class(path, declared, placed)
 
@@ -180,14 +175,13 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
 
-    Classes and errors are as of `class_folders`. The split depends on the names of the files that are
-    there alone: a part of them is split otherwise than the whole.
+    Classes and errors are as of `class_folders`. A part of the files is split otherwise than the whole.
     """
-    def placed(name: str) -> Place:
-        place = PurePosixPath(*PurePosixPath(name).parts[-2:])
-        if len(place.parts) != 2:
+    def placed(name: str) -> tuple[int, str]:
+        folder = PurePosixPath(name).parent.name
+        if not folder:
             raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
-        return 0, place.parts[0], f"{place}"
+        return 0, folder
 
     pictures = _by_class(path, declared, placed)
     part = np.zeros_like(pictures.part)
@@ -201,16 +195,23 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
 def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
-    Args:
-        path: x_... are uint8 (n, H, W, 3) or (n, H, W), y_... whole numbers (n,).
-        declared: classes of which no names are declared are called by their numbers.
+    Images are uint8 (n, H, W, 3) or (n, H, W), labels whole numbers (n,). Classes of which no names are declared are
+    called by their numbers.
 
     Raises:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
             label has no class.
     """
-    arrays = _npz(path, declared)
-    parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS[:2]]
+    most = _most(declared) * (3 * declared.images.size**2 + 8) + SLACK
+    try:
+        with open(path, "rb") as opened, np.load(opened) as file:
+            announced = sum(member.file_size for member in file.zip.infolist())
+            if announced > most:
+                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
+            parts = [(np.asarray(file[f"x_{part}"]), np.asarray(file[f"y_{part}"])) for part in PARTS[:2]]
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with x_train, y_train, "
+                         "x_test and y_test") from error
     for images, labels in parts:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
             shape = f"{images.dtype} {images.shape}"
@@ -232,14 +233,14 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
 def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image:
     """A JPEG or PNG file as red, green and blue of 8 bits, whatever colours and depth it is stored in.
 
+    It is not turned as its EXIF says, as no loader of the papers' code turns pictures.
+
     Args:
-        contents: of the file.
-        name: what messages call it.
-        side: of a copy, its height and width in pixels, which are looked at before it is decoded; it must not be turned
-            by its EXIF. None for what may have any, which is read as it is stored.
+        contents: of the file, which messages call by `name`.
+        side: its height and width in pixels, which are looked at before it is decoded; None for any.
 
     Raises:
-        ValueError: if it is truncated, damaged, no such file, an animation, has other sides, or is to be turned.
+        ValueError: if it is truncated, damaged, no such file, or has other sides.
     """
     def opened() -> Image.Image:
         return Image.open(io.BytesIO(contents), formats=KINDS)
@@ -247,25 +248,15 @@ def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image
     try:
         with opened() as image:
             height, width = image.height, image.width
-            if image.format == "PNG":
-                if image.is_animated:
-                    raise ValueError("it is an animation")
-                image.verify()  # by its checksums, which decoding passes over
+            image.verify()  # a PNG file by its checksums, which decoding passes over
         if side in (None, height) and side in (None, width):
             with opened() as image:
-                if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
-                    raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
-                return _eight_bits(image).convert("RGB")
+                if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
+                    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+                return image.convert("RGB")
     except UNDECODABLE as error:
         raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
     raise ValueError(f"{name} {_other_size(height, width, side)}")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """The picture; grey of 16 bits by its upper 8, as Pillow reads colours of 16: it would clip these to white."""
-    if not image.mode.startswith("I"):
-        return image
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
 
 def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
@@ -278,22 +269,19 @@ def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
 
 
 def listing(root: Path, folders: Sequence[Path]) -> Pictures:
-    """The list of the pictures in class folders. No picture is read.
+    """The list of the pictures in class folders, by part, class and name, with their paths for images. None is read.
+
+    The digest is over the classes in the order of the labels and over the sorted paths with their sizes.
 
     Args:
         root: of `train` and `val`.
         folders: as `present_folders` gives them; those without a picture are passed over.
 
-    Returns:
-        Pictures by part, class and name, with their paths for images; the digest is over the classes in the order of
-        the labels and over the sorted paths with their sizes.
-
     Raises:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        shown = {"total": len(folders), "desc": f"listing {root}", "unit": "folder", "disable": None}
-        listed = list(tqdm(pool.map(_listed, folders), **shown))
+        listed = list(tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None))
     filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
     train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
     if train != val or not train:
@@ -319,44 +307,28 @@ def _listed(folder: Path) -> list[tuple[bytes, int]]:
                       for entry in entries if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
 
 
-def _npz(path: Path, declared: Manifest) -> dict[str, np.ndarray]:
-    """The images and labels of an `.npz`, which announces no more than a data set has."""
-    required, most = ("x_train", "y_train", "x_test", "y_test"), _most(declared) * (3 * declared.images.size**2 + 8)
-    try:
-        with open(path, "rb") as opened, np.load(opened) as file:
-            announced = sum(member.file_size for member in file.zip.infolist())
-            if announced > most + SLACK:
-                raise ValueError(f"it unpacks to {announced:,} bytes, at most {most + SLACK:,} are read")
-            arrays = {name: np.asarray(file[name]) for name in required}
-    except UNREADABLE as error:
-        raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with "
-                         f"{', '.join(required)}") from error
-    return arrays
-
-
-def _from_part(path: Path, name: str) -> PurePosixPath:
-    """A picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
+def _from_part(path: Path, name: str) -> tuple[str, ...]:
+    """The parts of a picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
     parts = PurePosixPath(name).parts
     for number, part in enumerate(parts):
         if part in ("train", "test", "val"):
-            return PurePosixPath(*parts[number:])
+            return parts[number:]
     raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
 
 
-def _by_class(path: Path, declared: Manifest, placed: Callable[[str], Place | None]) -> Pictures:
-    """Pictures by part, class and path, decoded a few at a time; classes without declared names are theirs.
+def _by_class(path: Path, declared: Manifest, placed: Callable[[str], tuple[int, str] | None]) -> Pictures:
+    """Pictures by part, class and name, decoded a few at a time; classes without declared names are theirs.
 
     Args:
-        placed: where a picture belongs by its name in the folder or archive; None, if it is not read.
+        placed: part and class of a picture by its name in the folder or archive; None, if it is not read.
     """
     def wanted(name: str) -> bool:
         return name.lower().endswith(PICTURES) and placed(name) is not None
 
-    def decoded(file: tuple[str, bytes]) -> tuple[Place, np.ndarray]:
+    def decoded(file: tuple[str, bytes]) -> tuple[int, str, str, np.ndarray]:
         name, contents = file
-        place = placed(name)
-        image = np.asarray(read_rgb(contents, f"{path}: {place[2]}", declared.images.size))
-        return place, image.transpose(2, 0, 1)
+        image = np.asarray(read_rgb(contents, f"{path}: {name}", declared.images.size))
+        return *placed(name), name, image.transpose(2, 0, 1)
 
     rows = []
     files = archives.contents(path, wanted)
@@ -367,8 +339,7 @@ def _by_class(path: Path, declared: Manifest, placed: Callable[[str], Place | No
             _check_count(path, len(rows), declared)
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in class folders")
-    places, images = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-    part, kinds, _ = zip(*places, strict=True)
+    part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
     names = declared.images.names or tuple(sorted(set(kinds)))
     if len(names) > declared.images.count:
         raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "

@@ -71,15 +71,10 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
 
 
 def along(learner: Pretrainer) -> dict[str, float]:
-    """Accuracies of the frozen features on the whole test split along training, in percent.
+    """Accuracies of `measure` along training; `linear_best` is that of the probe's best epoch on the test split.
 
     What is random has streams of its own, begun anew from the learner's seed each time: training goes on as if nothing
     had been measured, and what the last probe gives is what `measure` does.
-
-    Returns:
-        linear: linear probe at its last epoch.
-        linear_best: at the best of its epochs on the test split, as the released codes report it.
-        knn1: nearest neighbour by cosine.
     """
     return _accuracies(learner)[0]
 

@@ -12,7 +12,6 @@ from candidates import arguments, drawing, rows_of, slow_distances
 from scipy.stats import chisquare
 from torch.nn.functional import cross_entropy
 
-from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import kmeans_plusplus
 from repro.contrast.seeding import draw, seeds
 
@@ -121,29 +120,6 @@ def test_points_far_from_the_origin_are_told_apart_in_float32():
     moved = points + 8192
     assert torch.equal(moved - 8192, points)
     assert kmeans_plusplus(moved, n_select=50, generator=drawing(1)).tolist() == expected.tolist()
-
-
-EMBEDDED = {
-    "points": lambda keys, queries, inputs: Embeddings(keys),
-    "gradients": lambda keys, queries, inputs: gradients(keys, keys, queries, inputs, 1.0),
-    "gradients of normalised queries": lambda keys, *rest: normalised_gradients(keys, keys, *rest, 1.0),
-}
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("squared", [True, False])
-@pytest.mark.parametrize("embedded", EMBEDDED)
-def test_no_round_waits_for_cuda(embedded, squared):
-    embeddings = EMBEDDED[embedded](*(tensor.cuda() for tensor in arguments(60, 5, 8, 6)))
-    free, generator = torch.ones(60, dtype=torch.bool, device="cuda"), drawing(0, "cuda")
-    seeds(embeddings, free, 2, generator)  # libraries prepare themselves
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        rows = seeds(embeddings, free, 20, generator, squared=squared)
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
-    assert len(set(rows.tolist())) == 20
 
 
 def test_a_row_that_differs_by_more_than_rounding_is_drawn_before_equal_ones():

@@ -1,8 +1,6 @@
 """A new encoder of skeletons is a class, a field and a line: the page's example, made in a copy."""
 
-
-import pytest
-from project_copy import assert_test_passes, copied, run, walk
+from project_copy import changed
 
 COMMANDS = """
 import json, torch
@@ -19,31 +17,13 @@ encoder = repro.load("graph.safetensors")
 neighbours = encoder.model.neighbours
 print("joints", len(neighbours), int((neighbours > 0).sum()))
 """
-TEST = "tests/skeleton/test_graph.py"
+TOUCHED = ["repro/skeleton/graph.py", "repro/skeleton/model.py", "repro/skeleton/recipe.py",
+           "tests/skeleton/test_graph.py"]
 
 
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory):
-    """The copy, what the change touches, and what each command prints there."""
-    copy = copied(tmp_path_factory.mktemp("copy"))
-    return copy, walk("A new encoder of skeletons", copy), run(copy, COMMANDS)
-
-
-def test_it_touches_three_files_and_a_test(walked):
-    names = ["graph", "model", "recipe"]
-    assert walked[1] == [*(f"repro/skeleton/{name}.py" for name in names), TEST]
-
-
-def test_its_test_passes_there(walked):
-    assert_test_passes(walked[0], TEST)
-
-
-def test_it_is_trained_beside_the_gru_whose_cell_stays_what_it_was(walked):
-    _, header, *rows = next(iter(walked[2].values())).splitlines()
+def test_it_is_trained_beside_the_gru_whose_cell_stays_what_it_was_and_exported_with_its_graph(tmp_path):
+    _, told = changed(tmp_path, "A new encoder of skeletons", TOUCHED, COMMANDS)
+    _, header, *rows = next(iter(told.values())).splitlines()
     assert [row.split()[0] for row in rows] == ["gru", "graph"] and header.split()[0] == "encoder"
-    assert "1 of 1 cells are finished" in walked[2]["run taxonomy --objectives CE --preset smoke --plan"]
-
-
-def test_the_graph_in_an_exported_file_is_that_of_the_bones(walked):
-    last = list(walked[2].values())[-1].splitlines()[-1]
-    assert last == f"joints 20 {20 + 2 * 19}"
+    assert "1 of 1 cells are finished" in told["run taxonomy --objectives CE --preset smoke --plan"]
+    assert list(told.values())[-1].splitlines()[-1] == f"joints 20 {20 + 2 * 19}"  # the bones, both ways

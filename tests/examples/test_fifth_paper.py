@@ -54,11 +54,6 @@ def told(copy, executed):
     return {words.split()[0]: text for words, text in run(copy, COMMANDS).items()}
 
 
-def test_it_is_small(copy):
-    files = [*(copy / "repro" / "papers" / "byol").rglob("*.py"), copy / "repro" / "papers" / "byol" / "claims.csv"]
-    assert len(files) == 5 and sum(len(path.read_text().splitlines()) for path in files) <= 120
-
-
 def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):
     assert "2 cells of preset smoke on digits, 0 finished" in printed(executed)
     assert "predictor=64" in tables(executed)[0]

@@ -2,10 +2,8 @@
 
 import re
 
-import pytest
-from project_copy import change_of, copied, run, walk
+from project_copy import changed
 
-TITLE = "A new image data set"
 COMMANDS = """
 import hashlib
 import numpy as np
@@ -48,68 +46,23 @@ except ValueError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The files that the change has touched, and what the commands then print."""
-    copy = copied(tmp_path_factory.mktemp("copy"))
-    before = contents(copy)
-    walk(TITLE, copy)
-    after = contents(copy)
-    assert before.keys() <= after.keys()
-    return {name for name in after if after[name] != before.get(name)}, run(copy, COMMANDS)
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def of(made, *words):
-    found, = [text for command, text in made[1].items() if command.split()[: len(words)] == list(words)]
-    return found
-
-
-def line_of(made, word):
-    """A line of those that the script itself prints."""
-    line, = [line for line in of(made, "run", "image_methods", "--dataset", "svhn", "--subset").splitlines()
-             if line.startswith(f"{word} ")]
-    return line
-
-
-def test_it_is_a_manifest_and_a_function(made):
-    change = change_of(TITLE)
-    assert made[0] == {"data_manifests/svhn.yaml", "repro/image/readers.py"}
-    added = [line[1:] for line in change.splitlines() if line.startswith("+") and not line.startswith("+++")]
-    assert len([line for line in added if line.startswith("def ")]) == 1 and len(added) <= 40
-    assert not [line for line in change.splitlines() if line.startswith("-") and not line.startswith("---")]
-
-
-def test_it_is_listed_with_where_its_files_go(made):
-    listed = of(made, "data", "list")
+def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
+    touched = ["data_manifests/svhn.yaml", "repro/image/readers.py"]
+    _, told = changed(tmp_path, "A new image data set", touched, COMMANDS)
+    listed = told["data list"]
     assert "svhn         missing   SVHN, 99,289 digits" in listed
     assert re.search(r"ask for svhn at http://ufldl.stanford.edu/housenumbers/ and put it into \S+data, or", listed)
-
-
-def test_a_part_of_it_is_taken_in_and_trained_on(made):
     taken_in = "svhn (part.npz): 532 images of 32 x 32, 10 classes; 512 for pretrain, 512 for train, 20 for test"
-    assert of(made, "data", "import").strip() == taken_in
-    title, *lines = of(made, "run", "image_methods", "--dataset", "svhn", "--subset").splitlines()
-    assert title.startswith("svhn (part.npz)") and any(line.split()[:1] == ["ressl"] for line in lines)
-
-
-def test_its_recipe_is_that_of_cifar10_at_its_own_size(made):
-    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in of(made, "recipe").splitlines()}
+    assert told["data import svhn part.npz"].strip() == taken_in
+    recipe = told["recipe image_methods --dataset svhn"]
+    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in recipe.splitlines()}
     assert rows["dataset"].startswith("is one of: digits, cifar10, ") and "svhn" in rows["dataset"]
     assert rows["size"].split(maxsplit=1) == ["32", "the images"] and rows["dictionary"].split()[0] == "4096"
     assert rows["normalisation.mean"] == "(0.4377, 0.4438, 0.4728)  assumed: those of its training images, no option"
-    helped = of(made, "run", "image_methods", "--dataset", "svhn", "--help")
-    assert re.search(r"^dataset +svhn ", helped, re.MULTILINE)
-
-
-def test_a_notebook_takes_its_name_and_no_number_of_a_paper_stands_beside_it(made):
-    assert "'dataset': 'svhn'" in line_of(made, "settings")
-    assert line_of(made, "published") == "published nan nan"
-
-
-def test_the_reader_finds_what_was_written_and_another_number_of_images_is_refused(made):
-    assert line_of(made, "read") == "read [True, True] True True"
-    assert "of images than svhn: train 512, test 20; expected train 73,257, test 26,032; " in line_of(made, "refused")
+    assert re.search(r"^dataset +svhn ", told["run image_methods --dataset svhn --help"], re.MULTILINE)
+    title, *lines = list(told.values())[-1].splitlines()
+    assert title.startswith("svhn (part.npz)") and any(line.split()[:1] == ["ressl"] for line in lines)
+    own = {line.split()[0]: line for line in lines if line}  # of the script itself
+    assert "'dataset': 'svhn'" in own["settings"]
+    assert own["published"] == "published nan nan" and own["read"] == "read [True, True] True True"
+    assert "of images than svhn: train 512, test 20; expected train 73,257, test 26,032; " in own["refused"]

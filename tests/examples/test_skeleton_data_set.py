@@ -1,8 +1,5 @@
 """A new skeleton data set is a manifest and a reader: the change that docs/add_your_own.md shows, made in a copy."""
 
-import itertools
-
-import pytest
 import yaml
 from project_copy import copied, run, walk
 
@@ -42,44 +39,23 @@ except ValueError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory):
-    """What the change touches, and what each command prints where 432 recordings are the official distribution."""
-    copy = copied(tmp_path_factory.mktemp("copy"))
-    touched = walk("A new skeleton data set", copy)
+def test_it_is_listed_trained_with_the_recipe_of_nw_ucla_and_exported(tmp_path):
+    """Where 432 recordings are the official distribution."""
+    copy = copied(tmp_path)
     path = copy / "data_manifests" / "utd_mhad.yaml"
+    assert walk("A new skeleton data set", copy) == ["data_manifests/utd_mhad.yaml", "repro/skeleton/readers.py"]
     declared = yaml.safe_load(path.read_text())
     declared["files"][0]["members"] = 432
     declared["splits"]["xsub"]["expect"] = {"train": 216, "test": 216}
     path.write_text(yaml.safe_dump(declared))
-    return touched, run(copy, COMMANDS)
-
-
-def line_of(walked, word):
-    lines = itertools.chain.from_iterable(text.splitlines() for text in walked[1].values())
-    return next(line for line in lines if line.startswith(f"{word} "))
-
-
-def test_it_touches_two_files(walked):
-    assert walked[0] == ["data_manifests/utd_mhad.yaml", "repro/skeleton/readers.py"]
-
-
-def test_it_is_listed_and_has_the_recipe_of_nw_ucla_at_its_own_protocol(walked):
-    assert "utd_mhad     present   UTD-MHAD, skeletons of Kinect v1" in walked[1]["data list"]
-    recipe = walked[1]["recipe taxonomy --dataset utd_mhad"]
+    told = run(copy, COMMANDS)
+    assert "utd_mhad     present   UTD-MHAD, skeletons of Kinect v1" in told["data list"]
+    recipe = told["recipe taxonomy --dataset utd_mhad"]
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in recipe.splitlines() if line}
     assert rows["protocol"] == ["xsub", "the data set's manifest"] and rows["dictionary"][0] == "1024"
-
-
-def test_it_is_trained(walked):
-    title, _, row = next(text for words, text in walked[1].items() if words.startswith("run ")).splitlines()
+    title, _, row = next(text for words, text in told.items() if words.startswith("run ")).splitlines()
     assert title == "utd_mhad, smoke recipe" and row.split()[0] == "AE+CE"
-
-
-def test_an_exported_encoder_takes_its_recordings_at_its_own_axes(walked):
-    assert line_of(walked, "same") == "same True squat 19"
-    assert line_of(walked, "turned") == "turned True"  # joint 3 of the first frame is the origin
-
-
-def test_another_distribution_is_refused(walked):
-    assert "is not the distribution" in line_of(walked, "refused") and "of 432 files" in line_of(walked, "refused")
+    own = {line.split()[0]: line for line in list(told.values())[-1].splitlines() if line}  # of the script itself
+    assert own["same"] == "same True squat 19"  # at its own axes
+    assert own["turned"] == "turned True"  # joint 3 of the first frame is the origin
+    assert "is not the distribution" in own["refused"] and "of 432 files" in own["refused"]

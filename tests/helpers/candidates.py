@@ -7,8 +7,8 @@ from torch.nn.functional import cross_entropy, normalize
 from repro.contrast.negatives import select
 
 
-def drawing(seed, device="cpu"):
-    return torch.Generator(device).manual_seed(seed)
+def drawing(seed):
+    return torch.Generator().manual_seed(seed)
 
 
 def pool(rows, classes, d, e, *, seed=0, dtype=torch.float64):

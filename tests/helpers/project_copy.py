@@ -16,16 +16,11 @@ def copied(folder):
     return folder
 
 
-def change_of(title):
-    """The change that a section of the page shows."""
+def walk(title, copy):
+    """Make the change that a section of the page shows in a copy; returns the files that it names."""
     page = (manifest.project_root() / "docs" / "add_your_own.md").read_text(encoding="utf-8")
     section, = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    return "".join(re.findall(r"^```diff\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
-
-
-def walk(title, copy):
-    """Make the change of a section of the page in a copy; returns the files that it names."""
-    change = change_of(title)
+    change = "".join(re.findall(r"^```diff\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
     command, options = ["git", "apply", "--whitespace=error"], {"cwd": copy, "input": change, "text": True}
     counts = subprocess.run([*command, "--numstat"], **options, check=True, capture_output=True).stdout.splitlines()
     shown = len(re.findall(r"^\+(?!\+\+ )", change, re.MULTILINE))  # beyond a block's own number git reads nothing
@@ -49,8 +44,16 @@ def run(*words):
     return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:])
 
 
-def assert_test_passes(copy, path):
-    """Run a test of one function in a copy."""
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", path]
-    ended = subprocess.run(command, cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True)
-    assert "1 passed" in ended.stdout, ended.stdout
+def changed(folder, title, touched, commands):
+    """The copy that has the change of a section, and what each of some commands prints there.
+
+    The change is made sure to touch these files; the last may be a test of one function, which passes.
+    """
+    copy = copied(folder)
+    assert walk(title, copy) == touched
+    told = run(copy, commands)
+    if touched[-1].startswith("tests/"):
+        command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", touched[-1]]
+        ended = subprocess.run(command, cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True)
+        assert "1 passed" in ended.stdout, ended.stdout
+    return copy, told

@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from scipy import stats
-from torch._subclasses import FakeTensorMode
 from torchvision.models import ResNet18_Weights
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
@@ -76,10 +75,6 @@ def blurred(image, sigma):
     return functional.gaussian_blur(image, kernel, [sigma.item()] * 2) if sigma > 0 else image
 
 
-def sides(count, height, width):
-    return torch.full((count,), height), torch.full((count,), width)
-
-
 # ---------------------------------------------------------------------------------------------- operations
 
 
@@ -88,7 +83,7 @@ def sides(count, height, width):
 )
 def test_resized_crop_is_that_of_torchvision(height, width, size):
     images = as_float(pictures(8, height, width))
-    boxes = draw_boxes(*sides(8, height, width), scale=(0.02, 1.0), ratio=RATIO, generator=generator(1))
+    boxes = draw_boxes(8, height, width, scale=(0.02, 1.0), ratio=RATIO, generator=generator(1))
     boxes[0] = torch.tensor([0, 0, height, width])
     boxes[1] = torch.tensor([height - 1, width - 1, 1, 1])
     boxes[2] = torch.tensor([height // 2, 0, 1, width])
@@ -194,18 +189,7 @@ def test_mixed_precision_around_a_view_changes_nothing(view):
         assert torch.equal(view(images, generator=generator()), expected)
 
 
-def test_nothing_waits_for_the_device():
-    draws = generator()
-    with FakeTensorMode():  # raises where a value is read or a shape depends on one
-        images = torch.empty(4, 3, 40, 36, dtype=torch.uint8)
-        assert strong(32, CIFAR10)(images, generator=draws).shape == (4, 3, 32, 32)
-        assert ShiftedView(CIFAR10)(images, generator=draws).shape == (4, 3, 40, 36)
-        assert CentredView(24, CIFAR10, resize=32)(images).shape == (4, 3, 24, 24)
-        with pytest.raises(torch._subclasses.fake_tensor.DataDependentOutputException):
-            images.max().item()
-
-
-@pytest.mark.parametrize("shape", [(1, 3, 32, 32), (2, 3, 1, 1), (1, 3, 1, 50), (3, 3, 5, 2)])
+@pytest.mark.parametrize("shape", [(1, 3, 32, 32), (40, 3, 1, 1), (1, 3, 1, 50), (3, 3, 5, 2)])
 @pytest.mark.parametrize("size", [1, 33])
 def test_few_or_tiny_images(shape, size):
     images = torch.randint(0, 256, shape, generator=generator(), dtype=torch.uint8)
@@ -251,7 +235,9 @@ def test_boxes_are_distributed_as_those_of_torchvision(height, width, scale):
     transform, image = v2.RandomResizedCrop(8, scale), torch.empty(3, height, width, device="meta")
     boxes = [transform.make_params([image]) for _ in range(2000)]
     theirs = torch.tensor([[box[side] for side in ("top", "left", "height", "width")] for box in boxes])
-    ours = draw_boxes(*sides(20_000, height, width), scale=scale, ratio=RATIO, generator=generator(1))
+    ours = draw_boxes(20_000, height, width, scale=scale, ratio=RATIO, generator=generator(1))
+    top, left, *lengths = ours.T
+    assert min(top.min(), left.min()) >= 0 and (top + lengths[0] <= height).all() and (left + lengths[1] <= width).all()
     assert_alike(*(with_relations(*boxes.T) for boxes in (ours, theirs)))
 
 
@@ -259,20 +245,8 @@ def test_boxes_are_distributed_as_those_of_torchvision(height, width, scale):
 def test_boxes_that_never_fit_become_the_central_one_of_torchvision(height, width):
     params = v2.RandomResizedCrop(8, (0.9, 1.0)).make_params([torch.empty(3, height, width, device="meta")])
     expected = torch.tensor([params[side] for side in ("top", "left", "height", "width")])
-    boxes = draw_boxes(*sides(50, height, width), scale=(0.9, 1.0), ratio=RATIO, generator=generator())
+    boxes = draw_boxes(50, height, width, scale=(0.9, 1.0), ratio=RATIO, generator=generator())
     assert torch.equal(boxes, expected.expand(50, 4))
-
-
-def test_boxes_of_images_of_different_sizes_lie_in_them_and_are_those_of_each_size_alone():
-    large, small = sides(3000, 300, 400), sides(3000, 40, 60)
-    mixed = [torch.stack(pair, dim=1).flatten() for pair in zip(large, small, strict=True)]
-    boxes = draw_boxes(*mixed, scale=(0.2, 1.0), ratio=RATIO, generator=generator(4))
-    top, left, height, width = boxes.T
-    assert boxes.dtype == torch.int64 and torch.stack([top, left, height - 1, width - 1]).min() >= 0
-    assert (top + height <= mixed[0]).all() and (left + width <= mixed[1]).all()
-    for ours, own in ((boxes[::2], (300, 400)), (boxes[1::2], (40, 60))):
-        alone = draw_boxes(*sides(3000, *own), scale=(0.2, 1.0), ratio=RATIO, generator=generator(5))
-        assert_alike(ours, alone)
 
 
 def drawn(count, seed=0, **changes):

@@ -68,8 +68,8 @@ def by_hand(pictures, place, number, view):
     else:
         mixed = int(np.random.SeedSequence([*SEED, place, number]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(mixed)
-        sides = (torch.tensor([side]) for side in (picture.height, picture.width))
-        box, = draw_boxes(*sides, scale=view.scale, ratio=view.ratio, generator=generator).tolist()
+        drawn = {"scale": view.scale, "ratio": view.ratio, "generator": generator}
+        box, = draw_boxes(1, picture.height, picture.width, **drawn).tolist()
         made = v2.functional.resized_crop(picture, *box, [view.size, view.size])
     return v2.functional.pil_to_tensor(made)
 

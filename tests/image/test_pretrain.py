@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-import torchvision
-from image_learners import CPU, DIGITS, by_name, in_float64, learner, tiny, trace
+from image_learners import CPU, DIGITS, by_name, learner, tiny, trace
 from made_up_images import made_up, tiny_trunk, use_tiny_trunk
 from PIL import Image
 from sklearn.neighbors import KNeighborsClassifier
@@ -22,42 +21,18 @@ from repro.image.augment import CentredView
 from repro.image.batches import centred
 from repro.image.data import load
 from repro.image.pretrain import Pretrainer, learning_rate
-from repro.image.recipe import VARIANTS, paper
+from repro.image.recipe import paper
 
 pytestmark = pytest.mark.usefixtures("one_thread", "network")
 
 
 @pytest.fixture
 def network(request, monkeypatch):
-    """What makes the trunk with plain normalisation: a tiny one, unless a test asks for a ResNet-18."""
-    kind = getattr(request, "param", "tiny")
-    if kind == "tiny":
-        use_tiny_trunk(monkeypatch)
-        return lambda: tiny_trunk(nn.BatchNorm2d)
-
-    def resnet18():
-        trunk = torchvision.models.resnet18()
-        trunk.fc = nn.Identity()
-        if kind == "small stem":
-            trunk.conv1, trunk.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
-        return trunk
-
-    return resnet18
-
-
-@pytest.mark.parametrize(("network", "method"), [("small stem", "sce"), ("large stem", "jcl"),
-                                                 ("large stem", "supervised")], indirect=["network"])
-def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, method):
-    """In float64.
-
-    Such small images make normalisation divide by the spread of 16 values, which enlarges a rounding error of float32
-    a hundredfold from one step to the next. Of 90,000 values some then cross the kink of their ReLU in one of two
-    float32 learners alone, each a sixteenth of a weight's gradient. In float64 none does.
-    """
-    small = request.node.callspec.params["network"] == "small stem"
-    keys = 2 if method in ("jcl", "vanilla") else 1
-    fast = in_float64(learner(method, small=small, keys=keys, batch=16, learning_rate=0.01), monkeypatch)
-    assert_same_training(fast, Slow(fast, network), 2, rtol=1e-9)
+    """What makes the tiny trunk with plain normalisation, unless a test asks for learners with a ResNet-18."""
+    if getattr(request, "param", "tiny") == "resnet18":
+        return None
+    use_tiny_trunk(monkeypatch)
+    return lambda: tiny_trunk(nn.BatchNorm2d)
 
 
 @pytest.mark.parametrize(
@@ -71,19 +46,13 @@ def test_steps_of_a_resnet_are_the_slow_ones(request, monkeypatch, network, meth
         ("moco", {"momentum_copied": False}),
         ("jcl", {"groups": 2}),
         ("supervised", {"groups": 2}),
-        ("sce", {"weight": 0.0}),
-        ("sce", {"weight": 1.0}),
-        ("sce", {"masked_positive": False, "key_temperature": 1.0}),
+        ("sce", {"masked_positive": False, "key_temperature": 1.0, "weight": 0.2}),
         ("jcl", {"ramp": False}),
-        ("jcl", {"strength": 0.0}),
         ("jcl", {"keys": 1}),
         ("vanilla", {"keys": 3}),
         ("moco", {"schedule": "epoch"}),
         ("moco", {"weight_decay": 0.3}),
-        ("supervised", {"weight_decay": 0.3}),
         ("moco", {"weight_decay": 0.0, "sgd_momentum": 0.0}),
-        ("moco", {"momentum": 0.0}),
-        ("moco", {"momentum": 1.0}),
         ("moco", {"dictionary": 3}),  # fewer than a batch
         ("ressl", {"query_view": "weak", "key_view": "strong"}),
         ("moco", {"head": "moco_v2"}),
@@ -115,14 +84,6 @@ def test_the_logged_parts_of_sce_make_its_loss(weight):
         expected = weight * terms["InfoNCE"] + (1 - weight) * (terms["ReSSL"] + terms["Ceil"])
         assert terms["loss"] == pytest.approx(expected, rel=1e-5)
         assert len({round(terms[part], 3) for part in ("InfoNCE", "ReSSL", "Ceil")}) == 3
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_changes_the_numbers(variant):
-    method = "jcl" if variant in ("constant_strength", "four_keys") else "sce"
-    common = {"batch": 16, "key_temperature": 1.0}  # with a sharp target the logit of 0 has hardly any weight
-    usual, changed = (trace(learner(method, **common | changes), 3)[:, -2] for changes in ({}, VARIANTS[variant]))
-    assert changed.isfinite().all() and not torch.allclose(usual, changed, rtol=1e-4)
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -202,7 +163,7 @@ def test_the_nearest_neighbour_is_measured_ten_times():
 # ---------------------------------------------------------------------------------------------- precision
 
 
-@pytest.mark.parametrize("network", ["small stem"], indirect=True)
+@pytest.mark.parametrize("network", ["resnet18"], indirect=True)
 @pytest.mark.parametrize("method", ["sce", "supervised"])
 def test_bfloat16_channels_last_is_close_to_float32(network, method):
     """A value of bfloat16 is off by up to 2**-9, which 20 layers make about 2**-7 of an embedding, hence of a cosine.

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 import torch
 from ended import finish
-from made_up_images import made_up
+from made_up_images import made_up, use_tiny_trunk
 from states import assert_equal_states
 from tqdm import tqdm
 
+from repro import run_table
 from repro.encoders import load
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
+from repro.image.methods import METHODS
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import IMAGES, smoke
-from repro.run import training
+from repro.image.recipe import IMAGES, paper, smoke
+from repro.run import group, training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint, restored
 from repro.run.store import Store
@@ -27,6 +29,14 @@ DIGITS = normalisation("digits")
 SMALL = {"batch": 8, "epochs": 2, "projection": 6, "dictionary": 20, "warmup": 0, "probe_epochs": 5, "probe_batch": 7,
          "precision": "float32", "channels_last": False}
 pytestmark = pytest.mark.usefixtures("tiny_trunk", "one_thread")
+
+
+@pytest.fixture(scope="module")
+def tiny_trunk():
+    """All networks of this file have the tiny trunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        use_tiny_trunk(patch)
+        yield
 
 
 def guessed(**parts):
@@ -177,24 +187,14 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes
     assert encoder.recipe == chosen.recipe.to_dict() and encoder.provenance["key"] == chosen.key
 
 
-def test_weights_that_are_not_there(store, repro):
+def test_weights_of_a_study_that_has_none_in_files_are_refused(store, repro):
     chosen = small_cell()
     _, run = trained(store, chosen)
-
-    def refused(key):
-        status, out, errors = repro("results", "weights", key)
-        assert status == 2 and out == "" and "Traceback" not in errors
-        return errors
-
-    assert "key='0123' is not that of a finished cell" in refused("0123")
     described = json.loads((run.folder / "recipe.json").read_text())
     (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
-    assert f"key={chosen.key!r} is a cell of clips; weights are those of images and skeletons" in refused(chosen.key)
-    content = (run.folder / "checkpoint.pt").read_bytes()
-    (run.folder / "checkpoint.pt").write_bytes(content[:-7] + b"damaged")
-    assert "has no sound checkpoint; delete that folder and run the table again" in refused(chosen.key)
-    (run.folder / "result.json").unlink()
-    assert f"key={chosen.key!r} is not that of a finished cell" in refused(chosen.key)
+    status, out, errors = repro("results", "weights", chosen.key)
+    assert status == 2 and out == "" and "Traceback" not in errors
+    assert f"key={chosen.key!r} is a cell of clips; weights are those of images and skeletons" in errors
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():
@@ -207,10 +207,40 @@ def test_examples_show_an_image_of_every_class_and_two_views():
     assert not torch.equal(shown["strong view"], shown["weak view"])
 
 
-def test_queries_normalised_as_a_whole_are_for_one_process(monkeypatch):
+# ---------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(("recipe", "processes", "message"), [
+    (smoke("digits", "moco"), 2, r"groups=1 cannot be divided among 2 processes.*--groups 8"),
+    (smoke("digits", "sce", groups=2, whole_query=True), 2,
+     r"whole_query=True normalises .* do not: take one process, or"),
+    (paper("imagenet100", "jcl", probe_view="shifted"), 1,
+     "probe_view='shifted' needs images of one size; for imagenet100 take crop"),
+])
+def test_what_cannot_be_trained_is_refused(monkeypatch, recipe, processes, message):
+    monkeypatch.setattr(group, "process", lambda: (0, processes))
+    with pytest.raises(ValueError, match=message):
+        IMAGES.check(recipe, CPU)
+
+
+def test_what_processes_can_share_is_not_refused(monkeypatch):
     split = smoke("digits", "sce", groups=2, whole_query=True)
-    IMAGES.check(split, CPU)
-    monkeypatch.setattr(study.group, "process", lambda: (0, 2))
-    with pytest.raises(ValueError, match=r"whole_query=True normalises .* do not: take one process, or"):
-        IMAGES.check(split, CPU)
-    IMAGES.check(smoke("digits", "moco", groups=2, whole_query=True), CPU)  # which does not use it
+    IMAGES.check(split, CPU)  # in one process
+    monkeypatch.setattr(group, "process", lambda: (0, 2))
+    IMAGES.check(split.replace(method="moco"), CPU)  # which does not use it
+    IMAGES.check(smoke("digits", "random"), CPU)  # which has no batches
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_small_table_of_all_methods():
+    rows = run_table("image_methods", preset="smoke", method=",".join(METHODS), seeds="0,1")
+    assert rows["method"].tolist() == list(METHODS) and rows["n_seeds"].tolist() == [2] * len(METHODS)
+    cells = {(cell["recipe"]["method"], cell["seed"]): cell for cell in Store().finished()}
+    assert len({cell["result"]["embedding_spread"] for cell in cells.values()}) == 2 * len(METHODS)
+    for (name, _), cell in cells.items():
+        result = cell["result"]
+        assert cell["study"] == "images" and cell["recipe"] == smoke("digits", name).to_dict()
+        assert set(result) == {"linear", "knn1", "embedding_spread", "select", "cost", "evaluation"}
+        assert all(0 <= result[measure] <= 100 for measure in ("linear", "knn1"))
+        assert 0 < result["embedding_spread"] <= 1 and result["select"] == "last"
+        assert result["cost"]["steps"] == (0 if name == "random" else 2)
