@@ -102,7 +102,7 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
         assert not (tmp_path / "short.csv").exists()  # until all are made
         raise TypeError("text beside numbers")
 
-    pictures = {"broken": Picture(experiments=(), plot=None, rows=fails)}
+    pictures = {"broken": Picture(experiments=(), plot=figures.EFFECTS, rows=fails)}
     short = saved(objectives=["CE", "AD"])
     written, failed = redraw(tmp_path, frame(*finished(short)), short, pictures=pictures)
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
@@ -118,7 +118,7 @@ def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
         "transfer_ucf101.csv", *(f"floor_and_ceiling.{ending}" for ending in ("csv", "svg", "png"))]
     for path in tmp_path.glob("*.csv"):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
-    with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*printed_column_ucla"):
+    with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*along_training_ucla"):
         experiments.redraw(tmp_path, ["none"])
 
 
