@@ -11,14 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from repro import papers
 from repro.audiovisual import prepare, splits
 from repro.data import manifest
 from repro.experiments import studies
 from repro.run import export
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
-from tests.helpers import made_up_cells
 from tests.helpers.made_clips import wav
+from tests.helpers.made_up_measures import asked, finished
 from tests.helpers.ucf101_files import CLIPS, LISTS
 
 YOUTUBE = ("-aaaaaaaaaa", "bbbbbbbbbb0", "cccccccccc1", "dddddddddd2")
@@ -147,9 +148,10 @@ def read_lists(texts: dict[str, bytes | str], folder: Path, name: str) -> None:
 @functools.cache
 def cells() -> list[bytes]:
     """Exported results of the three modalities."""
-    rows = [made_up_cells.skeleton("CE", seed=seed) for seed in (0, 1)] + [made_up_cells.skeleton("AE", layers=2)]
-    rows += [made_up_cells.image("sce"), made_up_cells.sounding("smoco", {"ucf101": 40.0})]
-    return [made_up_cells.frame(*rows).to_csv(index=False).encode()]
+    tables = papers.tables()
+    pairs = [*asked(tables["taxonomy"], "ucla", objectives="CE,AE", layers="1,2", seeds="0,1"),
+             *asked(tables["image_methods"], "cifar10", method="sce", subset=True), *asked(tables["transfer"])]
+    return [finished([cell for cell, _ in pairs]).to_csv(index=False).encode()]
 
 
 def read_cells(contents: bytes, folder: Path) -> None:

@@ -1,12 +1,16 @@
-"""Cells as if they had finished, with made-up measures: rows of cells.csv."""
+"""Cells as if they had finished, with made-up measures: rows of cells.csv, and what tables make of them."""
 
 import itertools
 import json
 
-from asked_for import laid_out as rows_of
 from pandas import DataFrame
 
 from repro.run.export import COLUMNS
+
+
+def asked(table, dataset=None, **choices):
+    """The cells that a table asks for, each with what is asked for, on data that need not be here."""
+    return table.asked_cells(dataset, device="cpu", digest=lambda recipe: "made up", **choices)
 
 
 def finished(cells, measure=None):
@@ -20,10 +24,14 @@ def finished(cells, measure=None):
         texts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(),
                  "metrics": measure(cell) if measure else usual, "cost": {"finished": "2024-05-01T12:00:00+00:00"}}
         row = {name: getattr(cell, name) for name in COLUMNS if hasattr(cell, name) and name not in texts}
+        row["dataset"] += " (subset)" if cell.recipe.to_dict().get("subset") else ""
         rows.append(row | {"commit": "c"} | {name: json.dumps(value, sort_keys=True) for name, value in texts.items()})
     return DataFrame(rows, columns=COLUMNS)
 
 
-def laid_out(table, cells):
-    """The rows of a table whose cells have such measures."""
-    return rows_of(table, finished(cells))
+def laid_out(table, dataset=None, *, measure=None, **choices):
+    """The rows of a table all of whose cells have such measures; arguments as for `run_table`."""
+    pairs = asked(table, dataset, **choices)
+    fields = {name: value for name, value in choices.items() if name in table.study.fields}
+    by_key = {cell.key: row for cell, row in pairs}
+    return table.numbers(by_key, finished([cell for cell, _ in pairs], measure), table.columns_asked(fields))
