@@ -353,8 +353,7 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            rows = saved_frames.read_csv(path)
-            found |= dict(iter(rows.groupby("key", sort=False))) if "key" in rows else {}
+            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
     return found
 
 
@@ -448,8 +447,8 @@ def draw(name: str, rows: DataFrame) -> Any:
             one all stored cells, as `run.export.everything` does.
     """
     tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures and (drawn := pictures[name].plot):
-        return drawn(pictures[name].rows(rows))
+    if name in pictures:
+        return pictures[name].plot(pictures[name].rows(rows))
     table = tables[name] if name in tables else find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     shown = _in_settings(table, rows)

@@ -375,7 +375,7 @@ def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
                for row in table.itertuples()} | dict.fromkeys(missing, MISSING)
     narrow = all(entry.reach() <= claim.margin for entry in numbers.values())  # of missing ones the reach is NaN
 
-    judged = table.drop(index=table.index.intersection(statistics.scattered(runs)))
+    judged = table.drop(index=table.index.intersection(statistics.scattered(runs.std(axis=1))))
     kept, by_chance = judged[~(judged["p_holm"] < ERROR)], math.nan
     if len(kept) > 2:  # fewer have no correlation to speak of
         deviation = statistics.pooled(runs.loc[judged.index]).value

@@ -212,7 +212,7 @@ class Picture:
 
     Attributes:
         experiments: whose cells are behind it, in this order.
-        plot: how it is drawn; None where its rows alone are written.
+        plot: how it is drawn.
         frame: that the cells have left, see `repro.run.frames`; "" where it is of no frame.
         fields: of recipes and results, which the frame's rows need beside it.
         rows: makes what is drawn and written of the rows of the frame, or of all stored cells where there is none. No
@@ -220,7 +220,7 @@ class Picture:
     """
 
     experiments: tuple[str, ...]
-    plot: Drawn | None
+    plot: Drawn
     frame: str = ""
     fields: tuple[str, ...] = ()
     rows: Callable[[DataFrame], DataFrame] = as_it_is

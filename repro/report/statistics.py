@@ -82,14 +82,12 @@ def pooled(runs: DataFrame) -> Deviation:
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
-def scattered(runs: DataFrame) -> list[Any]:
-    """Rows whose deviation is more than `SCATTER` times that of the median row: pooling would misjudge them and others.
+def scattered(spread: Series) -> list[Any]:
+    """Rows that deviate more than `SCATTER` times as far as the median row: pooling would misjudge them and others.
 
-    Only rows of two and more seeds have a deviation.
+    Args:
+        spread: the deviation between seeds of each row, NaN of a single seed.
     """
-    values = runs.to_numpy(dtype=float)
-    spread = Series([np.std(row[~np.isnan(row)], ddof=1) if (~np.isnan(row)).sum() > 1 else math.nan for row in values],
-                    runs.index)
     return [*spread.index[spread > SCATTER * spread.median()]]
 
 
@@ -104,7 +102,7 @@ def deviations(runs: DataFrame, kinds: Series | None = None) -> DataFrame:
         the row itself where it is one of `scattered`.
     """
     kinds = Series("all", runs.index) if kinds is None else kinds[runs.index]
-    own = [row for kind in kinds.unique() for row in scattered(runs[kinds == kind])]
+    own = [row for kind in kinds.unique() for row in scattered(runs[kinds == kind].std(axis=1))]
     sources = kinds.astype(object).where(~runs.index.isin(own), runs.index)
     parts = {source: pooled(runs[sources == source]) for source in sources.unique()}
     found = [(*parts[source], source) for source in sources]
@@ -251,7 +249,7 @@ def agreement(
         raise ValueError(f"{len(ours)} rows, of which {', '.join(lacking) or 'none'} lack a run or a printed number; "
                          "compare three or more that have both")
     generator = np.random.default_rng(seed)
-    deviation = pooled(runs.drop(index=scattered(runs))).value if deviation is None else deviation
+    deviation = pooled(runs.drop(index=scattered(runs.std(axis=1)))).value if deviation is None else deviation
     shuffled = generator.permuted(np.tile(theirs, (DRAWS, 1)), axis=1)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))
     rms, r = rms_of(ours, theirs), correlation(ours, theirs)

@@ -1,8 +1,7 @@
-"""Cells as if they had finished, with made-up measures: rows of cells.csv."""
+"""Cells as if they had finished, with made-up measures: rows of cells.csv, and what tables make of them."""
 
 import itertools
 
-from asked_for import laid_out as rows_of
 from pandas import DataFrame
 
 from repro.run.export import COLUMNS, row_of
@@ -14,6 +13,11 @@ def finished_row(cell, **measures):
     return row_of(cell.describe() | {"result": measures | {"cost": cost}})
 
 
+def asked(table, dataset=None, **choices):
+    """The cells that a table asks for, each with what is asked for, on data that need not be here."""
+    return table.asked_cells(dataset, device="cpu", digest=lambda recipe: "made up", **choices)
+
+
 def finished(cells, measure=None):
     """A stored row of each cell, with what `measure` makes of it.
 
@@ -22,10 +26,15 @@ def finished(cells, measure=None):
     linear, rows = itertools.count(40.0, 0.25), []
     for cell in cells:
         usual = {"linear": next(linear), "knn1": 30.0 + cell.seed, "embedding_spread": 0.5 + cell.seed / 10}
-        rows.append(finished_row(cell, **(measure(cell) if measure else usual)))
+        row = finished_row(cell, **(measure(cell) if measure else usual))
+        row["dataset"] += " (subset)" if cell.recipe.to_dict().get("subset") else ""
+        rows.append(row)
     return DataFrame(rows, columns=COLUMNS)
 
 
-def laid_out(table, cells):
-    """The rows of a table whose cells have such measures."""
-    return rows_of(table, finished(cells))
+def laid_out(table, dataset=None, *, measure=None, **choices):
+    """The rows of a table all of whose cells have such measures; arguments as for `run_table`."""
+    pairs = asked(table, dataset, **choices)
+    fields = {name: value for name, value in choices.items() if name in table.study.fields}
+    by_key = {cell.key: row for cell, row in pairs}
+    return table.numbers(by_key, finished([cell for cell, _ in pairs], measure), table.columns_asked(fields))

@@ -1,12 +1,13 @@
 """Figures and their tables from made-up cells and logs, without data, training or a store."""
 
 import dataclasses
+import itertools
+import math
 from pathlib import Path
 
+import made_up_measures
 import pandas as pd
 import pytest
-from made_up_cells import frame
-from made_up_measures import finished_row
 from redrawn import hashes, redraw, told
 
 from repro import experiments
@@ -26,9 +27,10 @@ def no_data(tmp_path, monkeypatch):
 
 
 def finished(experiment, linear=50.0, **measures):
-    """The rows of cells.csv of an experiment whose cells are all finished."""
-    return [finished_row(cell, linear=linear + place % 7, knn1=40.0, embedding_spread=0.5, **measures)
-            for place, (cell, _) in enumerate(experiment.asked().values())]
+    """The stored cells of an experiment, all of them finished."""
+    places = itertools.count()
+    return made_up_measures.finished([cell for cell, _ in experiment.asked().values()], lambda cell: {
+        "linear": linear + next(places) % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures})
 
 
 def saved(name="short", seeds="0,2", **fields):
@@ -38,7 +40,7 @@ def saved(name="short", seeds="0,2", **fields):
 
 def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_bytes(tmp_path):
     short = saved(objectives=["random", "CE", "CE+AD"])
-    cells = frame(*finished(short), *finished(saved(objectives="AD")))  # which nobody asks for
+    cells = pd.concat([finished(short), finished(saved(objectives="AD"))])  # which nobody asks for
     written, failed = redraw(tmp_path / "one", cells, short, saved("unfinished", objectives="CD"))
     assert not failed
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
@@ -52,7 +54,7 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
 
 def test_a_figure_says_what_it_shows_and_names_its_cells(tmp_path):
     short = saved(objectives=["CE", "AD"])
-    redraw(tmp_path, frame(*finished(short)), short)
+    redraw(tmp_path, finished(short), short)
     caption, source = told(tmp_path / "short")
     assert sorted(source.pop("cells")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}
@@ -62,7 +64,7 @@ def test_a_figure_says_what_it_shows_and_names_its_cells(tmp_path):
 
 def test_one_row_is_no_figure_and_of_several_settings_the_first_is_drawn(tmp_path):
     single, rates = saved("single", objectives="CE"), saved("rates", objectives=["CE", "AD"], learning_rate=[0.1, 0.2])
-    written, _ = redraw(tmp_path, frame(*finished(single), *finished(rates)), single, rates)
+    written, _ = redraw(tmp_path, pd.concat([finished(single), finished(rates)]), single, rates)
     assert [path.name for path in written] == ["single.csv", "rates.csv", "rates.svg", "rates.png"]
     table = pd.read_csv(tmp_path / "rates.csv")
     assert table["departures"].tolist() == [f"learning_rate={rate}" for _ in range(2) for rate in (0.1, 0.2)]
@@ -96,9 +98,9 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
         assert not (tmp_path / "short.csv").exists()  # until all are made
         raise TypeError("text beside numbers")
 
-    pictures = {"broken": Picture(experiments=(), plot=None, rows=fails)}
+    pictures = {"broken": Picture(experiments=(), plot=figures.EFFECTS, rows=fails)}
     short = saved(objectives=["CE", "AD"])
-    written, failed = redraw(tmp_path, frame(*finished(short)), short, pictures=pictures)
+    written, failed = redraw(tmp_path, finished(short), short, pictures=pictures)
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
     assert {name: str(error) for name, error in failed.items()} == {"broken": "text beside numbers"}
     assert (tmp_path / "broken.csv").read_text() == "old"
@@ -112,5 +114,17 @@ def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
         "transfer_ucf101.csv", *(f"floor_and_ceiling.{ending}" for ending in ("csv", "svg", "png"))]
     for path in tmp_path.glob("*.csv"):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
-    with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*printed_column_ucla"):
+    with pytest.raises(ValueError, match=r"name='none' is not one of: cross_modal_synthetic.*along_training_ucla"):
         experiments.redraw(tmp_path, ["none"])
+
+
+def test_samplers_without_a_look_of_their_own_are_drawn():
+    clips = find("diversity_balanced")
+    released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
+    cells = finished(released, trained_on=9, categories_video=8.0, categories_audio=7.0, expected=9.0)
+    table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, cells)
+    assert experiments.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
+    sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
+    for rows in (sampled, sampled.assign(batch=32)):
+        figure = experiments.draw("ohem_vs_active", rows)
+        assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)

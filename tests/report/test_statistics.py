@@ -90,7 +90,7 @@ def test_a_difference_without_error_is_certain(value, p):
 def test_a_row_that_scatters_is_judged_by_its_own_deviation():
     runs = made_up(rows=7, seeds=4, seed=3)
     runs.loc["a"] = 20 * made_up(rows=1, seeds=4, seed=5).loc["a"]
-    assert statistics.scattered(runs) == ["a"]
+    assert statistics.scattered(runs.std(axis=1)) == ["a"]
     rest = statistics.pooled(runs.drop(index="a"))
     judged = statistics.deviations(runs)
     assert judged.loc["a", "value"] == pytest.approx(runs.loc["a"].std())
@@ -226,7 +226,7 @@ def test_agreement_needs_runs_and_printed_numbers():
 
 def test_on_nw_ucla_agreement_is_little_better_than_a_constant(column):
     runs, printed = column
-    assert statistics.scattered(runs) == SCATTERED
+    assert statistics.scattered(runs.std(axis=1)) == SCATTERED
     judged = runs.drop(index=SCATTERED)
     deviation = statistics.pooled(judged).value
     others = judged.drop(index=WRONG)

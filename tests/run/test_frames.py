@@ -78,8 +78,7 @@ def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
     assert {*found["preset"]} == {"smoke"} and {*found["dataset"]} == {"digits"}
 
 
-FRAMED = {name: declared for name, declared in papers.pictures().items()
-          if declared.frame and name != "printed_column_ucla"}  # which is computed of one, and has no cells
+FRAMED = {name: declared for name, declared in papers.pictures().items() if declared.frame}
 
 
 @pytest.mark.parametrize("name", FRAMED)

@@ -15,25 +15,21 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.experiments import beside_recipe, find
-from repro.papers.taxonomy import glm, rules
+from repro.experiments import find
+from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.tables import with_terms
-from repro.report import style
+from repro.report import statistics, style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.printed import printed
-from repro.report.statistics import SCATTER
 from repro.report.style import Look
 from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
 
 ACCURACY, SPREAD = "linear probe (%)", "spread of the embedding\n(% of isotropic)"
 NINE = ("unmixed+best", "UCLA")  # rows and column of the model whose AD has the printed t
-OF_NOVEMBER = (  # experiments whose runs were probed along training, beside the table's
-    "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla", "squared_differences_alone_ucla",
-)
-DEPARTING = (  # experiments that leave the recipe on NW-UCLA
-    "frozen_noise_ucla", "selected_on_test_ucla", "float32_ucla", "higher_rate_ucla", "bidirectional_ucla",
-    "denoising_ucla", *OF_NOVEMBER, "three_layers_rates_ucla",
+PROBED = (  # experiments whose runs were probed along training
+    "taxonomy_ucla", "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla",
+    "squared_differences_alone_ucla",
 )
 CONTRASTED = ("sequence_dictionary", "objectives", "td_queue")
 SHORT = {
@@ -51,7 +47,7 @@ def taxonomy(table: DataFrame) -> Figure:
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
     of our accuracy. Where printed values may be compared, they stand beside ours, and the differences have a panel of
     their own: the band is twice the standard error of a difference between our mean and one printed run, by the
-    median of the deviations between seeds; where seeds scatter more than `SCATTER` times as far, by the row's own.
+    median of the deviations between seeds; of rows that are `statistics.scattered`, by their own.
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
@@ -71,8 +67,8 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     for axes in middle:
         axes.axhline(0, color=style.GREY, linewidth=0.6)
-        usual = ordered["std"].median()
-        deviation = ordered["std"].where(ordered["std"] > SCATTER * usual, usual)
+        scattered = ordered.index.isin(statistics.scattered(ordered["std"]))
+        deviation = ordered["std"].where(scattered, ordered["std"].median())
         errors = 2 * deviation * (1 + 1 / ordered["n_seeds"]) ** 0.5
         if errors.notna().any():
             axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
@@ -171,12 +167,6 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         row[0].set_ylabel(textwrap.fill(action, 12))
     figure.supxlabel("time \N{RIGHTWARDS ARROW}")
     return style.settled(figure)
-
-
-def departing(cells: DataFrame) -> DataFrame:
-    """The rows of the experiments that leave the recipe, beside what the recipe has."""
-    parts = [beside_recipe(name, cells) for name in DEPARTING]
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
 def by_terms(rows: DataFrame) -> DataFrame:
@@ -324,7 +314,7 @@ def forest(name: str, cells: DataFrame) -> DataFrame:
 
 PICTURES = {
     "along_training_ucla": Picture(
-        experiments=("taxonomy_ucla", *OF_NOVEMBER), frame="probes", fields=("objectives",), plot=ALONG_TRAINING),
+        experiments=PROBED, frame="probes", fields=("objectives",), plot=ALONG_TRAINING),
     "sequence_contrast_ucla": Picture(
         experiments=("taxonomy_ucla", "taxonomy_ucla_earlier", "frozen_noise_ucla"), frame="epochs", fields=CONTRASTED,
         rows=first_seeds, plot=SEQUENCE_CONTRAST),
@@ -332,8 +322,4 @@ PICTURES = {
         experiments=(), rows=lambda cells: _rounded(glm.specification_curve()), plot=specifications),
     "glm_forest_ucla": Picture(
         experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
-    "taxonomy_variants_ucla": Picture(experiments=DEPARTING, rows=departing, plot=None),
-    "printed_column_ucla": Picture(
-        experiments=("taxonomy_ucla", *OF_NOVEMBER), frame="probes", plot=None,
-        rows=lambda probes: rules.compared(probes).round(4)),
 }
