@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repro.data import manifest, present
-from repro.data.disk import acquire
+from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
 from repro.run.export import exported, finished_cells, merged
 from repro.run.fit import check_step, read_checkpoint
@@ -43,7 +43,7 @@ def examined(say: Say) -> int:
 
 
 def examined_folder(say: Say) -> Iterator[str]:
-    """Whether runs can be written, and a lock that this process holds keeps another one away."""
+    """Whether runs can be written, a lock that this process holds keeps another one away, and what killed ones left."""
     runs = manifest.runs_root()
     say(f"REPRO_RUNS {runs}")
     try:
@@ -58,6 +58,9 @@ def examined_folder(say: Say) -> Iterator[str]:
         yield (f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train one "
                "cell at once; set REPRO_RUNS to a folder on another one")
     say(f"locks: {'held against another process' if other.returncode == HELD else other.stderr.decode()}")
+    left = [runs / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
+    for folder in filter(abandoned, [*left, manifest.project_root() / "figures" / ".figures"]):
+        say(f"left by a killed command, removed by the next of its kind: {folder}")
 
 
 def examined_data(say: Say) -> Iterator[str]:

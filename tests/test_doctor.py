@@ -10,7 +10,8 @@ from pandas import DataFrame
 from repro import doctor
 from repro.audiovisual import recipe as clips
 from repro.data import manifest
-from repro.doctor import examined_cells, examined_checkpoints
+from repro.data.disk import scratch
+from repro.doctor import examined_cells, examined_checkpoints, examined_folder
 from repro.experiments import studies
 from repro.image import recipe as images
 from repro.run.code import Code
@@ -137,6 +138,21 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
         (finished.folder / part).unlink(missing_ok=True)
     finished.finish(RESULT)
     assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
+
+
+def test_what_killed_commands_left_is_named(runs):
+    left = [runs / name for name in (".report", "figures/.figures", "prepared/.unpacked")]
+    for folder in left:
+        (folder / "made").mkdir(parents=True)
+    said = []
+    with scratch(runs / ".others"), scratch(left[1]):  # which a living command uses now
+        assert [*examined_folder(said.append)] == []
+    assert said[2:] == [f"left by a killed command, removed by the next of its kind: {folder}"
+                     for folder in (left[0], left[2])]
+    for folder in left:
+        with scratch(folder):
+            assert list(folder.iterdir()) == []
+    assert [*examined_folder(said.append)] == [] and len(said) == 6
 
 
 def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):

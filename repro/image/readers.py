@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 from tqdm.auto import tqdm
 
 from repro.data import archives, npz
@@ -27,7 +27,7 @@ FOLDERS = "train/<class>/, test/<class>/ or val/<class>/"
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
 AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
-# What Pillow raises for a file that holds no picture, or too large a one.
+# What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
 UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
@@ -233,14 +233,13 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
 def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image:
     """A JPEG or PNG file as red, green and blue of 8 bits, whatever colours and depth it is stored in.
 
-    It is not turned as its EXIF says, as no loader of the papers' code turns pictures.
-
     Args:
         contents: of the file, which messages call by `name`.
-        side: its height and width in pixels, which are looked at before it is decoded; None for any.
+        side: of a copy, its height and width in pixels, which are looked at before it is decoded; it must not be turned
+            by its EXIF. None for any, read as it is stored: no loader of the papers' code turns pictures.
 
     Raises:
-        ValueError: if it is truncated, damaged, no such file, or has other sides.
+        ValueError: if it is truncated, damaged, no such file, an animation, has other sides, or is to be turned.
     """
     def opened() -> Image.Image:
         return Image.open(io.BytesIO(contents), formats=KINDS)
@@ -248,9 +247,13 @@ def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image
     try:
         with opened() as image:
             height, width = image.height, image.width
+            if image.format == "PNG" and image.is_animated:  # a JPEG file may hold previews
+                raise ValueError("it is an animation")
             image.verify()  # a PNG file by its checksums, which decoding passes over
         if side in (None, height) and side in (None, width):
             with opened() as image:
+                if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
+                    raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
                 if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
                     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
                 return image.convert("RGB")

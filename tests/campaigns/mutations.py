@@ -1,7 +1,9 @@
 """What damage and malice make of sound input: bytes, words, values, archives. A `random.Random` decides all of it."""
 
+import copy
 import functools
 import io
+import json
 import re
 import struct
 import warnings
@@ -9,11 +11,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
 WORDS = (  # in the place of a word of a text
     "nan", "inf", "-inf", "1e999", "1e300", "3e38", "-1", "0", "1", "2", "1.5", "", "1_0", "0x10", "9" * 30,
     "9" * 5000, "null", "true", "None", "x", "²", "٣", "é\u0000", "[" * 100_000, "../../etc/passwd", "=1+1", '"',
     "'", ",", "[", "{}",
+)
+VALUES = (  # in the place of a value of JSON, YAML or a parameter
+    float("nan"), float("inf"), float("-inf"), 1e300, 3e38, 10**400, 2**63, -1, 0, 1, 1.5, None, True, False, "", "nan",
+    "1", "x", "²", "../x", [], [1], [[1, 2], [3]], {}, {"x": 1},
 )
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 METHODS = (8, 12, 14, 93, 97)  # deflate, bzip2, lzma, zstandard and one that nobody has
@@ -36,6 +43,32 @@ def of_text(contents: bytes, draw: Random) -> bytes:
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         contents = draw.choice(_TEXT_EDITS)(contents, draw)
     return contents
+
+
+def of_value(tree: Any, draw: Random) -> Any:
+    """A copy of nested lists and mappings with another value, a missing or a doubled one, or another name somewhere."""
+    tree = {"": copy.deepcopy(tree)}
+    for _ in range(draw.choice((1, 1, 2))):
+        holder, place = draw.choice(list(_places(tree)))
+        edit = draw.randrange(6)
+        if edit == 0 and holder is not tree:
+            del holder[place]
+        elif edit == 1 and isinstance(holder, list):
+            holder.insert(place, copy.deepcopy(holder[place]))
+        elif edit == 1 and holder is not tree:
+            holder[f"{place}s"] = holder.pop(place)
+        elif edit == 2:
+            holder[place] = f"{holder[place]}"
+        else:
+            holder[place] = copy.deepcopy(draw.choice(VALUES))
+    return tree[""]
+
+
+def of_json(contents: bytes, draw: Random) -> bytes:
+    """Other values, another text or other bytes of a JSON file."""
+    if draw.random() < 0.5:
+        return json.dumps(of_value(json.loads(contents), draw)).encode()
+    return draw.choice((of_text, of_bytes))(contents, draw)
 
 
 def of_archive(files: Mapping[str, bytes], draw: Random) -> bytes:
@@ -72,6 +105,15 @@ def bomb(name: str, announced: int) -> bytes:
         struct.pack_into("<H", found, start + method, zipfile.ZIP_DEFLATED)
         struct.pack_into("<I", found, start + size, announced)
     return bytes(found)
+
+
+def _places(tree: Any) -> Any:
+    """(holder, place) of every value in nested lists and mappings; of long lists the first and the last few."""
+    keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
+    for key in keys if len(keys) < 20 else keys[:3] + keys[-2:]:
+        yield tree, key
+        if isinstance(tree[key], (dict, list)):
+            yield from _places(tree[key])
 
 
 def _flip(contents: bytearray, draw: Random) -> bytes:

@@ -17,9 +17,9 @@ def pixels(count, size=32):
     return RNG.integers(0, 256, (count, size, size, 3), dtype=np.uint8)
 
 
-def png(image):
+def png(image, kind="PNG", **options):
     stream = io.BytesIO()
-    Image.fromarray(image).save(stream, "PNG")
+    Image.fromarray(image).save(stream, kind, **options)
     return stream.getvalue()
 
 

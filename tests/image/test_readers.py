@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from image_files import declared, pixels, png, same_as, zipped
 from packed import write_folder, write_tar
+from PIL import ExifTags, Image
 
 from repro.data import manifest
 from repro.image import data, readers, study
@@ -129,6 +130,9 @@ def test_a_copy_in_class_folders(folders, form, outer):
 
 
 PICTURE = png(pixels(1)[0])
+TURNED = Image.Exif()
+TURNED[ExifTags.Base.Orientation] = 6
+ANIMATION = png(pixels(1)[0], save_all=True, append_images=[Image.new("RGB", (32, 32))])
 WRONG_SUM = PICTURE[:-13] + bytes([PICTURE[-13] ^ 1]) + PICTURE[-12:]  # of the pixels, which alone are decoded
 NO_ARRAYS = r"bad\.npz is not an \.npz of images and labels: ."
 UNREAD = r"bad\.zip: train/cat/0\.png cannot be read as a picture"
@@ -153,6 +157,9 @@ REFUSED = [  # a data set, what arrays or files there are in place of a sound co
      r"bad\.zip: train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
     ("cifar10", {"train/cat/0.png": PICTURE[:40]}, UNREAD),
     ("cifar10", {"train/cat/0.png": WRONG_SUM}, UNREAD),
+    *(("cifar10", {"train/cat/0.png": png(pixels(1)[0], kind, exif=TURNED)},
+       UNREAD + r" \(it is to be turned, orientation 6 of its EXIF") for kind in ("JPEG", "PNG")),
+    ("cifar10", {"train/cat/0.png": ANIMATION}, UNREAD + r" \(it is an animation"),
     ("cifar10", {"train/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"cat/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"train/cat/0.txt": b""}, "holds no image"),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,21 @@ def test_workers_end_with_the_process_that_started_them_and_others_go_on(tmp_pat
     assert said == [] and table == undisturbed[1]
     assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
     assert len(events(tmp_path, "resumes")) == 2 and len(events(tmp_path, "trains")) == 4
+
+
+def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery, undisturbed):
+    pid = nursery.start(tmp_path, "01", 2)
+    until(lambda: half_done(tmp_path))
+    trainers = events(tmp_path, "trains")
+    began = time.monotonic()
+    os.kill(pid, signal.SIGINT)
+    nursery.status(pid)
+    assert time.monotonic() - began < 2 and not any(map(is_alive, trainers))
+    errors = (tmp_path / f"{pid}.err").read_text()
+    assert errors.count("Traceback") == 1 and "\nKeyboardInterrupt\n" in errors  # here no command catches it
+    assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
+    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
+    assert events(tmp_path, "resumes")
 
 
 def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nursery, undisturbed):
