@@ -11,7 +11,7 @@ from repro.audiovisual.data import Pairs
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.pretrain import Gatherer
 from repro.audiovisual.recipe import AudioVisualRecipe
-from repro.run.ahead import ahead
+from repro.data.parallel import ahead
 from repro.run.learner import ShuffledBatches, seeds
 
 OPTIMISER = torch.optim.Adam

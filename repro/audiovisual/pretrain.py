@@ -19,7 +19,7 @@ from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.negatives import select
 from repro.contrast.objectives import info_nce
 from repro.contrast.samplers import SAMPLERS
-from repro.run.ahead import ahead
+from repro.data.parallel import ahead
 from repro.run.fit import NonFiniteLoss
 from repro.run.learner import Learner, ShuffledBatches, seeds
 

@@ -1,4 +1,4 @@
-"""Work that processes share: jobs handed to workers. No torch."""
+"""Work that processes share, jobs handed to workers, and work that a thread does ahead. No torch."""
 
 import functools
 import multiprocessing
@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+Made = TypeVar("Made")
 LOST = "its process was lost (perhaps for want of memory, unless it says why above)"
 UNGUARDED = ("a script that starts worker processes is imported by each of them: put what it does below "
              '`if __name__ == "__main__":`, or train with engine="inline"')
@@ -94,6 +95,20 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
         except ChildProcessError as error:
             raise ChildProcessError("one of the processes that read was killed, perhaps for want of memory; started "
                                     "again it goes on where it was, and fewer --workers need less memory") from error
+
+
+def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
+    """The items; if `early`, a thread asks for the next one while one is in use."""
+    if not early:
+        yield from items
+        return
+    source = iter(items)
+    end: Any = object()
+    with ThreadPoolExecutor(1) as worker:
+        coming = worker.submit(next, source, end)
+        while (item := coming.result()) is not end:
+            coming = worker.submit(next, source, end)
+            yield item
 
 
 def end_with_parent(*_: object) -> None:

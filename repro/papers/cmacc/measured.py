@@ -20,8 +20,8 @@ from repro.audiovisual.recipe import CLIPS
 from repro.audiovisual.study import data_of
 from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
 from repro.contrast.negatives import gradient_norms, select
+from repro.data.parallel import ahead
 from repro.run import device as devices
-from repro.run.ahead import ahead
 from repro.run.finished import kept, restored
 from repro.run.store import Cell
 

@@ -6,7 +6,7 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
-from repro.papers.sce.published import printed_grid
+from repro.papers.sce.tables import printed_grid
 from repro.report import statistics
 from repro.report.claims import Derived
 

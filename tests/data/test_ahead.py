@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from repro.run.ahead import ahead
+from repro.data.parallel import ahead
 
 
 @pytest.mark.parametrize("early", [True, False])
