@@ -282,7 +282,7 @@ def _told_from_zero(plot: Plot, data: DataFrame) -> str:
     for panel, rows in data[data[LINE] == "ours"].groupby("panel", sort=False):
         apart = rows.loc[rows["value"].abs() > rows["std"], "x"]
         told.append(f"{', '.join(apart) or 'no term'} of {panel}")
-    return f"Ours without zero, not corrected for four terms: {'; '.join(told)}"
+    return f"Our intervals without zero (not corrected for four terms): {'; '.join(told)}"
 
 
 EFFECTS = Plot(
