@@ -58,7 +58,7 @@ def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
     rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in recipe.splitlines()}
     assert rows["dataset"].startswith("is one of: digits, cifar10, ") and "svhn" in rows["dataset"]
     assert rows["size"].split(maxsplit=1) == ["32", "the images"] and rows["dictionary"].split()[0] == "4096"
-    assert rows["normalisation.mean"] == "(0.4377, 0.4438, 0.4728)  assumed: those of its training images, no option"
+    assert rows["normalisation.mean"].split("  ")[0] == "(0.4377, 0.4438, 0.4728)"
     assert re.search(r"^dataset +svhn ", told["run image_methods --dataset svhn --help"], re.MULTILINE)
     title, *lines = list(told.values())[-1].splitlines()
     assert title.startswith("svhn (part.npz)") and any(line.split()[:1] == ["ressl"] for line in lines)

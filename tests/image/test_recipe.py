@@ -118,7 +118,7 @@ def test_without_a_size_a_data_set_has_the_recipe_of_imagenet100(monkeypatch, pr
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_value_of_a_papers_recipe_has_a_source(dataset):
     for method in METHODS:
-        rows = paper(dataset, method).described()
+        rows = paper(dataset, method).described({})
         assert {name: value for name, value, _ in rows} == paper(dataset, method).to_dict()
         assert all(source for _, _, source in rows)
 

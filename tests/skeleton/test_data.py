@@ -108,8 +108,8 @@ def test_files_that_are_not_the_official_ones_are_refused(distribution):
 
 
 @pytest.mark.parametrize(("counts", "message"), [
-    ({"expect": {"train": 6, "test": 3}}, r"recordings: test 3, train 5; expected test 3,"),
-    ({"kept": {"train": 4, "test": 2}}, r"longer than 10 frames: test 2, train 3; expected"),
+    ({"expect": {"train": 6, "test": 3}}, r"recordings: train 5, test 3; expected train 6,"),
+    ({"kept": {"train": 4, "test": 2}}, r"longer than 10 frames: train 3, test 2; expected"),
 ])
 def test_other_counts_than_declared_are_refused(distribution, counts, message):
     with pytest.raises(ValueError, match=message):
