@@ -4,6 +4,7 @@
 `book`.
 """
 
+import contextlib
 import html
 import importlib.util
 import logging
@@ -14,9 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pandas as pd
 from pandas import DataFrame, Series
@@ -97,7 +98,7 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
             executed, arguments = target / path.name, arguments_of(path)
             error = _execute(path, executed, arguments)
             if error and arguments:
-                with mock.patch.dict(os.environ, REPRO_RUNS=runs):  # for kernels that are started
+                with _runs_in(runs):
                     smoke = _execute(path, executed, {"preset": "smoke"})
                 if not smoke:
                     _say_smoke(executed, error)
@@ -122,6 +123,18 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+@contextlib.contextmanager
+def _runs_in(folder: str) -> Iterator[None]:
+    """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
+    before = dict(os.environ)
+    os.environ["REPRO_RUNS"] = folder
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _say_smoke(executed: Path, error: str) -> None:

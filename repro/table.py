@@ -206,6 +206,9 @@ class Study:
             cell |= json.loads(cell.pop("metrics"))
             del cell["recipe"]
             rows.append(cell | {name: getattr(recipe, name) for name in self.fields if name not in cell})
+        if not rows:
+            columns = dict.fromkeys([*cells, "finished", "named", *self.fields])
+            return DataFrame(columns=[name for name in columns if name not in ("recipe", "metrics")], dtype=object)
         objects = DataFrame(rows, dtype=object)
         return DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in self.fields and column.isna().any() else column.infer_objects()

@@ -42,6 +42,16 @@ def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
     assert keys == expected.keys() and all(expected.values())
 
 
+def test_a_committed_row_says_what_its_key_stands_for():
+    asked = {}
+    for experiment in SAVED.values():
+        asked |= experiment.asked()
+    for row in committed().to_dict("records"):
+        cell, _ = asked[row["key"]]
+        assert type(cell.recipe).from_dict(json.loads(row["recipe"])) == cell.recipe
+        assert (row["digest"], row["seed"], row["preset"]) == (cell.digest, cell.seed, cell.preset)
+
+
 @pytest.mark.parametrize("name", SAVED)
 def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
     experiment, rows = find(name), repro.results(name)

@@ -72,6 +72,11 @@ def test_the_environment_of_conda_takes_the_pins_and_a_python_of_ours():
     assert pip == {"pip": ["-r requirements.txt"]}
 
 
+def test_what_builds_the_package_is_pinned():
+    backends = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
+    assert backends and all([pin.operator for pin in backend.specifier] == ["=="] for backend in backends)
+
+
 def test_pythons_agree():
     assert PYTHONS == ["3.11", "3.12", "3.13"]
     assert all(f"--python-version {PYTHONS[0]} " in lines[1] for lines in LINES.values())

@@ -248,6 +248,7 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     assert cells["rate"].tolist() == [0.2, 0.1] and cells["noise"].tolist() == ["live", "live"]  # as it was before
     np.testing.assert_equal(cells["knn1"].tolist(), [math.nan, 7.0])
     assert cells["weight"].tolist() == [1.0, 99.0]  # a measure goes before a field
+    assert {"dataset", "finished", "named", "batch", "depth"} <= {*TOY.tidy(frame())}
     assert cells["finished"].str.startswith("2026").all() and cells["cost"].map(type).eq(dict).all()
 
 

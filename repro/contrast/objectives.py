@@ -158,10 +158,13 @@ def sce_target(
 
 
 def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t. (N, K + 1) probabilities.
+    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t.
 
     `info_nce`, whose arguments and errors these are, is the mean of -log p_i0, and `sce` the cross-entropy of p_i with
     `sce_target`. `ressl` leaves column 0 out and lets the others add up to 1.
+
+    Returns:
+        (N, K + 1) probabilities of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
 
     Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
     """

@@ -101,8 +101,10 @@ def scratch(folder: Path) -> Iterator[Path]:
 def abandoned(folder: Path) -> bool:
     """Whether there is a folder of `scratch` that a killed process has left; nothing is changed."""
     lock = folder.with_name(f"{folder.name}.lock")
-    if not (folder.exists() and lock.exists()):
-        return folder.exists()
+    if not folder.exists():
+        return False
+    if not lock.exists():
+        return True
     try:
         with acquire(lock):
             return True

@@ -112,9 +112,9 @@ def take_in(name: str, path: Path) -> ImageSet:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
                          "zip or tar archive")
-    if not re.fullmatch(r"[\w.-]+", path.name, re.ASCII):
+    if not re.fullmatch(r"\w[\w.-]*", path.name, re.ASCII):
         raise ValueError(f"{path.name!r} would stand in the titles of tables and figures; rename it to letters from A "
-                         "to Z, digits and _ . -")
+                         "to Z, digits and _ . -, a letter or digit first")
     for place, part in enumerate(PARTS[:2]):
         if not (pictures.part == place).any():
             raise ValueError(f"{path} holds no image for {part}; add some")

@@ -23,6 +23,8 @@ from tests.helpers import ntu_files
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
 PACKED = {"cifar10": "my_copy", "png": "picture.png", "jpeg": "picture.jpeg"}
 NTU_NAME = "S001C001P001R001A001"
+
+
 def read_ntu(contents: bytes, folder: Path) -> None:
     """Prepare a folder with this one file in it, in every pipeline."""
     write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)

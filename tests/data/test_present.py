@@ -123,6 +123,15 @@ def test_a_download_is_checked_and_made_once(declare, tmp_path, size):
     assert download("fetched") == [path]  # nothing is fetched again
 
 
+def test_sha256_decides_where_the_manifest_has_it(declare):
+    path = declare(sha256="0" * 64)  # the MD5 beside it is right
+    with pytest.raises(ValueError, match=r"things\.tar\.gz"):
+        download("fetched")
+    assert list(path.parent.iterdir()) == []
+    declare(sha256=hashlib.sha256(CONTENTS).hexdigest(), md5="0" * 32)
+    assert download("fetched") == [path]
+
+
 @pytest.mark.parametrize("sent", [CONTENTS[:-1], CONTENTS + b"!", CONTENTS[:-1] + b"!"])
 def test_what_is_not_the_declared_archive_leaves_nothing(declare, tmp_path, sent):
     path = declare()

@@ -158,6 +158,14 @@ def test_a_kill_inside_the_write_leaves_a_sound_checkpoint(two, dying, capsys, m
     assert load_checkpoint(two)["step"] in (9, 12)
 
 
+def test_a_damaged_checkpoint_does_not_take_the_place_of_the_sound_previous_one(two, dying):
+    path = two / "checkpoint.pt"
+    path.write_bytes(truncated(path.read_bytes()))
+    assert load_checkpoint(two)["step"] == 6  # what goes on from there saves next
+    dying("before checkpoint.pt", two)
+    assert load_checkpoint(two)["step"] == 6
+
+
 def test_a_checkpoint_that_cannot_be_read_back_replaces_nothing(two, monkeypatch):
     write = Path.write_bytes
 

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
+from repro.run.code import Code
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 
 
@@ -97,6 +98,16 @@ def test_a_training_that_had_come_to_its_end_says_where_and_with_which_code(tmp_
     now["commit"], again = "second", Walk(fails_at=1)
     assert train(again, tmp_path) == cost | {"commit": "first", "device": "one", "code": None}
     assert again.taken == 20 and again.history == {}
+
+
+def test_a_training_that_goes_on_under_other_code_says_so_and_is_of_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("repro.run.code.identity", lambda module: module)
+    with pytest.raises(Interrupted):
+        train(Walk(fails_at=11), tmp_path, checkpoint_seconds=0, code=Code("walks", 1, "before"))
+    assert "other code" not in capsys.readouterr().err
+    train(Walk(), tmp_path, code=Code("walks", 1, "after"))
+    assert f"{tmp_path} was begun by other code" in capsys.readouterr().err
+    assert load_checkpoint(tmp_path)["cost"]["code"] == "after"
 
 
 def test_one_bar_serves_several_trainings(tmp_path):

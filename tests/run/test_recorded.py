@@ -14,8 +14,9 @@ from ended import finish
 from made_up_pairs import CPU
 from made_up_skeletons import learner as skeleton_learner
 from made_up_skeletons import made_up as made_up_skeletons
-from stand_in import as_recorded
+from stand_in import StandIn, as_recorded
 from tqdm.auto import tqdm
+from walks import Walk
 
 from repro.contrast.arguments import raised
 from repro.run.fit import fit
@@ -35,6 +36,56 @@ def small(monkeypatch):
 
 def skeletons(objectives=ALL, **changes):
     return skeleton_learner(objectives, batch=2, epochs=2, **changes)
+
+
+class Faulty(Walk):
+    """A walk that can be recorded; `ahead`, a number, is raised every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.optimiser, self.ahead = torch.optim.Adam(self.model.parameters(), lr=0.1, fused=True), 0.0
+
+    def prepare(self):
+        self.ahead += 1.0
+        self.given["ahead"] = self.ahead
+
+    def compute(self):
+        return super().compute() + self.given.tensor("ahead")
+
+
+class Reads(Faulty):
+    def compute(self):
+        return super().compute() / self.weight.detach().max().item()
+
+
+class Counts(Faulty):
+    def compute(self):
+        return super().compute() * self.ahead
+
+
+class Moves(Faulty):
+    def prepare(self):
+        super().prepare()
+        self.target = torch.randn(2)
+
+    def compute(self):
+        return super().compute() + self.target
+
+
+@pytest.mark.parametrize(("kind", "error", "message"), [
+    (Reads, RuntimeError, "_local_scalar_dense reads a value"),
+    (Counts, AssertionError, r"4\.0(.|\n)*5\.0"),
+    (Moves, AssertionError, "order"),
+])
+def test_a_step_that_cannot_be_recorded_would_be_seen(kind, error, message, monkeypatch):
+    monkeypatch.setattr("repro.run.learner.Recorded", StandIn)
+    sound, faulty = as_recorded(Faulty()), as_recorded(kind())
+    for _ in range(sound.total_steps):
+        sound.step()
+    assert sound.recorded.repeated[()] == sound.total_steps - 4
+    with pytest.raises(error, match=message):
+        for _ in range(faulty.total_steps):
+            faulty.step()
 
 
 # ---------------------------------------------------------------------------------------------- buckets of frames

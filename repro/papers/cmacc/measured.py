@@ -75,6 +75,8 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
 
     def compute(cell: Cell) -> DataFrame:
         learner = restored(cell, CLIPS, where)
+        for encoder in (learner.towers, learner.keys):
+            encoder.eval()
         index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
         categories = np.array(learner.data.classes)[learner.data.categories[index]]
         rows = pd.concat(
@@ -212,10 +214,8 @@ def first_ranked(learner: Pretrainer, index: Tensor) -> dict[str, tuple[Tensor, 
     """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
 
     The first is among the keys of the dictionary as they are, the second among those of its items encoded again. The
-    learner contrasts across modalities; its encoders evaluate from now on.
+    learner contrasts across modalities, and its encoders evaluate.
     """
-    for encoder in (learner.towers, learner.keys):
-        encoder.eval()
     rows, ranked = {modality: embedded(learner, modality, index) for modality in MODALITIES}, {}
     for modality, other in OTHER.items():
         query, items = learner.finished(rows[modality][0]), learner.entries[other].entries.flatten()
