@@ -374,7 +374,7 @@ def run(
     experiment = find(name)
     check_parameters(choices, experiment.declared.parameters)
     asked_for = experiment.changed(choices)
-    if experiment.pinned and not choices:
+    if experiment.pinned and asked_for.recipes <= experiment.recipes:
         train = "never"
     if train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes:
         if experiment.pinned:
@@ -397,9 +397,10 @@ def plan(
 
     experiment = find(name)
     check_parameters(choices, experiment.declared.parameters)
-    if experiment.pinned and not choices:
+    asked_for = experiment.changed(choices)
+    if experiment.pinned and asked_for.recipes <= experiment.recipes:
         return f"{experiment.pinned}; nothing is left to train."
-    cells = [cell for cell, _ in experiment.changed(choices).at_hand.asked(device).values()]
+    cells = [cell for cell, _ in asked_for.at_hand.asked(device).values()]
     where = devices.resolve(device)
     processes = pool_of(engine, workers, cells, where).count()
     return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)

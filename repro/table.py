@@ -114,7 +114,8 @@ class Study:
                     raise ValueError(
                         f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
                         "would change their keys; write before=VALUE in its setting, the value that they were trained "
-                        f"with, or since={self.version} if the version of the training is raised with it"
+                        f"with, or since={max(self.version, version + 1)} if the version of the training is raised "
+                        "with it"
                     )
 
     def derived(self, name: str, *, version: int, **changes: Any) -> "Study":
@@ -631,5 +632,5 @@ def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]
     methods = dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes)
     users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
     others = bool(users) and users.keys().isdisjoint(methods)
-    hint = f"{', '.join(users)} use it: leave it out, or choose these too" if others else "leave it out"
+    hint = f"used by {', '.join(users)}: leave it out, or choose these too" if others else "leave it out"
     return ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")

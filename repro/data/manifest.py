@@ -121,7 +121,11 @@ class Images:
     test_every: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.reader == "unsplit_class_folders") != (self.test_every is not None) or (self.test_every or 2) < 2:
+        if not all(0 <= value <= 1 for value in self.mean) or not all(0 < value <= 1 for value in self.deviation):
+            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be between 0 and 1, the second "
+                             "not 0")
+        unsplit = self.reader == "unsplit_class_folders"
+        if unsplit != (self.test_every is not None) or (unsplit and self.test_every < 2):
             raise ValueError(
                 f"reader={self.reader}, test_every={self.test_every}: pictures in class folders alone have the reader "
                 "unsplit_class_folders and test_every, at least 2, such as 5; others have neither"

@@ -210,7 +210,7 @@ def test_class_folders_without_parts_are_split_by_the_names_of_their_files(mine,
 
 @pytest.mark.parametrize("images", [
     {"reader": "class_folders", "test_every": 5}, {"reader": "unsplit_class_folders"},
-    {"reader": "unsplit_class_folders", "test_every": 1},
+    *({"reader": "unsplit_class_folders", "test_every": every} for every in (0, 1)),
 ])
 def test_a_split_by_names_is_declared_where_there_is_no_other(images):
     with pytest.raises(ValueError, match="the reader unsplit_class_folders and test_every, at least 2, such as 5;"):
