@@ -110,7 +110,7 @@ def test_whether_a_field_is_used_is_asked_with_what_else_is_asked_for():
     ({"method": "plain", "depth": 2, "power": "3,4"}, r"^power='3,4' changes nothing of plain; used by heavy, both"),
     ({"weight": 0, "power": 3}, r"^power=3 changes nothing of plain, heavy; "),
     ({"variant": "light", "method": "plain"}, r"^variant='light' changes nothing of plain; used by heavy, both: leave"),
-    ({"variant": "frozen"}, r"^variant='frozen' changes nothing of plain, heavy; used by both: leave it out, or choose"),
+    ({"variant": "frozen"}, r"^variant='frozen' changes nothing of plain, heavy; used by both: leave it out"),
 ])
 def test_a_field_or_variant_that_no_row_uses_is_refused_naming_who_does(asked, message):
     with pytest.raises(ValueError, match=message):
