@@ -48,10 +48,9 @@ class Code:
 
     def advice(self) -> str:
         """What to do where it differs."""
-        return (f"if the code was a mistake, undo it and delete the folders of what it trained; if it gives other "
-                f"numbers, raise the version of {self.study} where it is declared; if it gives the same, as a training "
-                f"beside a stored one tells, add {self.identity} to repro/run/{ACCEPTED.name} beside version "
-                f"{self.version}")
+        return (f"if `pytest tests/golden` passes, add {self.identity} to repro/run/{ACCEPTED.name} beside version "
+                f"{self.version} of {self.study}; else raise that version, or undo the change and delete the folders "
+                "of what it trained")
 
 
 @functools.cache
