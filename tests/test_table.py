@@ -636,7 +636,7 @@ def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, t
     assert "other code" not in repro(*smoke)[2]
     monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
     said = repro(*smoke)[2]
-    assert "1 of 1 cells of skeletons" in said and "raise the version of skeletons" in said
+    assert "1 of 1 cells of skeletons" in said and "of skeletons; else raise that version" in said
     assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
     store.warn_once.cache_clear()
     assert len(results("float32_ucla")) and "of skeletons" in capsys.readouterr().err
