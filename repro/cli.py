@@ -19,7 +19,7 @@ from typer import Argument, Option
 from repro import papers
 from repro.data import manifest, present
 from repro.data.disk import acquire, remove_half_written, write_atomically
-from repro.recipe import choose, entry_name, parse_number
+from repro.recipe import choose, entry_name, parse_number, parse_numbers
 from repro.run.store import Store
 
 if TYPE_CHECKING:
@@ -422,9 +422,12 @@ def _declared(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str,
     from repro.experiments import check_parameters, find
 
     experiment = find(name).changed(choices)
-    arguments = {**experiment.earlier, **experiment.arguments}
-    check_parameters(arguments, experiment.declared.parameters)
-    del arguments["seeds"]
+    arguments = experiment.arguments
+    check_parameters(arguments, [name for name in experiment.declared.parameters if name != "device"])
+    parse_numbers("seeds", arguments.pop("seeds"))
+    for field, value in experiment.earlier.items():
+        if any(recipe.uses(field) for recipe in experiment.recipes):
+            arguments.setdefault(field, value)
     return experiment.declared, arguments
 
 

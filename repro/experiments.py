@@ -358,7 +358,7 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
 
 
 def run(
-    name: str, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
+    name: str, /, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
     tensorboard: bool = False, **choices: Any,
 ) -> DataFrame:
     """Train what is missing of an experiment and return its table; errors as of `repro.run_table`.
@@ -388,7 +388,7 @@ def run(
 
 
 def plan(
-    name: str, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
+    name: str, /, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
 ) -> str:
     """What `run` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
     from repro.run import device as devices
@@ -431,8 +431,8 @@ def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, A
 
 
 def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2"."""
-    text = "none" if value is None else str(value).strip()
+    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
+    text = str(value).strip().replace("None", "none")
     try:
         return str(float(text))
     except ValueError:

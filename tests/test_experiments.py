@@ -171,7 +171,8 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     assert experiments.row_named("floor_and_ceiling", "Scratch", {}) == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
         assert experiments.row_named("taxonomy_synthetic", typed, {"ad_weight": "2,5"}) == {"ad_weight": 2.0}
-    assert experiments.row_named("taxonomy_synthetic", "none", {"td_crop": "none,20"}) == {"td_crop": "none"}
+    for typed in ("none", "None"):
+        assert experiments.row_named("taxonomy_synthetic", typed, {"td_crop": "none,20"}) == {"td_crop": "none"}
 
 
 @pytest.mark.parametrize(("values", "choices", "message"), [

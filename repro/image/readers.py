@@ -252,7 +252,7 @@ def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image
             image.verify()  # a PNG file by its checksums, which decoding passes over
         if side in (None, height) and side in (None, width):
             with opened() as image:
-                if side and (turned := image.getexif().get(ExifTags.Base.Orientation, 1)) != 1:
+                if side and (turned := image.getexif().get(ExifTags.Base.Orientation)) not in (None, 0, 1):
                     raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
                 if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
                     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")

@@ -112,6 +112,8 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
 def _differences(rows: DataFrame, names: list[str], base: Mapping[str, Any]) -> list[str]:
     """Each row's difference from the one that has the values of `base` and is as it is itself in all other `names`."""
     bases = rows[(rows[[*base]] == Series(base)).all(axis="columns")]
+    if bases.empty:
+        return ["its row is not here"] * len(rows)
     others = [name for name in names if name not in base and name != "departures"]
     texts = []
     for place, row in rows.iterrows():

@@ -179,7 +179,14 @@ def run_cells(
     failed: dict[str, Exception] = {}
 
     def left() -> list[Cell]:
-        return [cell for cell in cells if store.run(cell).result is None and cell.key not in failed]
+        unfinished = []
+        for cell in cells:
+            run = store.run(cell)
+            if run.result is not None:
+                run.clear()  # whoever has finished it may have been killed before
+            elif cell.key not in failed:
+                unfinished.append(cell)
+        return unfinished
 
     while unfinished := from_first(left):
         if first():

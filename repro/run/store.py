@@ -158,8 +158,12 @@ class Run:
         check_result(result)
         self.begin()
         write_json(path, {"evaluation": self.cell.evaluation} | result)
-        for checkpoint in self.folder.glob("*/checkpoint*.pt"):  # of later learners, needed until the result is there
-            checkpoint.unlink()
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the checkpoints of later learners, which are needed until the result is there."""
+        for checkpoint in self.folder.glob("*/checkpoint*.pt"):
+            checkpoint.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:

@@ -51,6 +51,7 @@ def test_a_row_is_held_against_the_one_that_is_as_it_is_in_all_that_is_not_named
         "-1.5", "61.3 ± 1.0 (3)", "-10.0, s.e. unknown"]
     assert [line.rpartition("  ")[2] for line in readable(SWEPT, {"keys": 2.0, "method": "a"}).splitlines()[2:]] == [
         "-11.3, s.e. unknown", "61.3 ± 1.0 (3)", "-21.3, s.e. 0.6"]
+    assert all(line.endswith("its row is not here") for line in readable(SWEPT, {"keys": 3.0}).splitlines()[2:])
 
 
 def test_rows_of_several_targets_are_held_against_that_row_of_their_own():

@@ -83,6 +83,15 @@ def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(sto
     assert values(store, CELLS[:1]) == [1.0] and train.calls == []
 
 
+def test_weights_that_a_kill_right_behind_the_result_has_left_are_removed(store):
+    run_cells(CELLS[:1], Trainer(), store)
+    left = store.run(CELLS[0]).folder / "later" / "checkpoint.pt"
+    left.parent.mkdir()
+    left.touch()
+    run_cells(CELLS[:1], train := Trainer(), store)
+    assert not left.exists() and train.calls == []
+
+
 def test_what_cannot_be_read_or_written_is_named_before_anything_is_trained(store, tmp_path):
     store.run(CELLS[0]).finish(ELSEWHERE)
     path = store.run(CELLS[0]).folder / "result.json"
