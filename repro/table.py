@@ -411,8 +411,7 @@ class Table:
             elif name in bundle:
                 sources[name] = f"variant {variant}"
             elif table_rows[shown.row].get(name, FROM_PRESET) != FROM_PRESET:
-                given = [_several(row[name]) for row in table_rows if row.get(name, FROM_PRESET) != FROM_PRESET]
-                values = dict.fromkeys(itertools.chain(*sorted(given, key=len, reverse=True)))
+                values = _given(table_rows, name)
                 varied = f"varied by this table: {', '.join(map(str, values))}"
                 sources[name] = varied if len(values) > 1 else "fixed by this table"
             elif name != "dataset":
@@ -625,6 +624,13 @@ def _mean(groups: Any) -> list[Any]:
     if pd.api.types.is_integer_dtype(groups.obj):
         return groups.mean().round().astype(int).tolist()
     return groups.mean().where(groups.count() == groups.size()).tolist()
+
+
+def _given(rows: Sequence[Fields], name: str) -> list[Any]:
+    """The values that rows of a table give to a field, those of the longest sweep first."""
+    given = [_several(row[name]) for row in rows if row.get(name, FROM_PRESET) != FROM_PRESET]
+    given.sort(key=len, reverse=True)
+    return [*dict.fromkeys(itertools.chain(*given))]
 
 
 def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:
