@@ -75,3 +75,9 @@ def test_histograms_have_a_line_at_the_medians_of_the_images_that_are_known():
     assert_legible(figure)
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
         jcl.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
+
+
+def test_means_of_draws_have_their_standard_errors():
+    rows = DataFrame({"inside": [2.0], "outside": [3.0], "inside_std": [0.6], "outside_std": [0.9], "repeats": [9]})
+    drawn = jcl.means_of_draws(rows)
+    assert drawn["nats"].tolist() == [2.0, 3.0] and drawn["std"].tolist() == pytest.approx([0.2, 0.3])
