@@ -123,6 +123,7 @@ def _table_of(
             _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
             table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
+    stored = stored[stored["key"].isin([*asked])]
     warn_of_other_code(stored, [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():
@@ -300,12 +301,13 @@ def results(name: str, frame: str = "") -> DataFrame:
         the fields that tell the rows of the table apart.
     """
     experiment, stored = find(name), everything()
-    warn_of_other_code(stored, [experiment.declared.study])
+    asked = experiment.asked()
+    warn_of_other_code(stored[stored["key"].isin([*asked])], [experiment.declared.study])
     if not frame:
-        return experiment.rows(stored)
+        return experiment.rows(stored, asked=asked)
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
-    return frames([cell for cell, _ in experiment.asked().values()], frame, fields, stored)
+    return frames([cell for cell, _ in asked.values()], frame, fields, stored)
 
 
 def frames(
@@ -445,13 +447,16 @@ def draw(name: str, rows: DataFrame) -> Any:
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.export.everything` does.
+            one all stored cells, as `run.export.everything` does. ValueError if there are none.
     """
     tables, pictures = papers.tables(), papers.pictures()
+    if name not in pictures:
+        table = tables[name] if name in tables else find(name).declared
+        choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
+    if rows.empty:
+        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
     if name in pictures:
         return pictures[name].plot(pictures[name].rows(rows))
-    table = tables[name] if name in tables else find(name).declared
-    choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     shown = _in_settings(table, rows)
     if len(shown) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")

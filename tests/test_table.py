@@ -608,6 +608,8 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
         run_table("caled")
     with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())
+    with pytest.raises(ValueError, match="there are no rows to draw methods from"):
+        draw("methods", frame())
 
 
 @pytest.mark.usefixtures("declared")
@@ -639,8 +641,11 @@ def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, t
     assert "1 of 1 cells of skeletons" in said and "of skeletons; else raise that version" in said
     assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
     store.warn_once.cache_clear()
-    assert len(results("float32_ucla")) and "of skeletons" in capsys.readouterr().err
-    for command in (("run", "taxonomy_ucla", "--train", "never"), ("figures", "float32_ucla"), ("results", "export")):
+    assert len(results("float32_ucla")) and not capsys.readouterr().err  # whose cells are of an earlier version
+    assert len(results("taxonomy_ucla")) and "of skeletons" in capsys.readouterr().err
+    store.warn_once.cache_clear()
+    assert "were trained by other code" in repro(*smoke, "--train", "never")[2]
+    monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)
+    for command in (("figures", "float32_ucla"), ("results", "export")):
         store.warn_once.cache_clear()
-        monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)
         assert "of skeletons" in (said := repro(*command)[2]) and "were trained by other code" in said, command

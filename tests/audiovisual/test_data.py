@@ -66,7 +66,7 @@ def test_a_limit_draws_the_same_clips_for_every_method():
     whole, few = chosen(), chosen(clips=17)
     assert all(chosen(method, clips=17) == few for method in TRAINED)
     assert len(few) == 17 and set(few) < set(whole) and few == sorted(few) and few != whole[:17]
-    assert chosen(clips=1000) == whole
+    assert chosen(clips=1000) == whole and len(chosen("scratch", clips=1)) == 1
 
 
 # Refusals

@@ -45,6 +45,12 @@ def test_complete_however_packed(state, tmp_path, make):
     assert state(**COUNTS) == state(members=3) == ("present", "")
 
 
+def test_a_zip_of_which_nothing_else_is_declared_is_known_by_its_size(state, tmp_path):
+    size = write_zip(tmp_path / "data" / "box" / "things.zip").stat().st_size
+    assert state(size=size)[0] == "present"
+    assert f"has {size:,} of {size + 1:,} bytes" in state(size=size + 1)[1]
+
+
 @pytest.mark.parametrize("make", [write_zip, lambda path, files: write_folder(path.with_suffix(""), files)])
 def test_a_part_is_counted(state, tmp_path, make):
     make(tmp_path / "data" / "box" / "things.zip", {"a.txt": b"one"})

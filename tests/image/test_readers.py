@@ -1,6 +1,7 @@
 """Users' copies of image sets, as arrays and in class folders, and the real partial copies."""
 
 import os
+import pickle
 import tracemalloc
 import zipfile
 from contextlib import nullcontext
@@ -11,9 +12,10 @@ import pytest
 from image_files import declared, pixels, png, same_as, zipped
 from packed import write_folder, write_tar
 from PIL import ExifTags, Image
+from torchvision import datasets
 
 from repro.data import manifest
-from repro.image import data, readers, study
+from repro.image import DATASETS, data, readers, study
 from repro.image.recipe import smoke
 
 REAL = manifest.data_root()
@@ -49,6 +51,56 @@ def packed(path, files):
     if not path.suffix:
         return write_folder(path, files)
     return zipped(path, files) if path.suffix == ".zip" else write_tar(path, files, "", "w:xz")
+
+
+def cifar(name):
+    """The files of an archive of CIFAR, of one picture each, and these pictures."""
+    batches = [f"data_batch_{number}" for number in range(1, 6)] + ["test_batch"]
+    labels, meta = ("labels", "batches.meta"), {"label_names": [*CIFAR10]}
+    if name == "cifar100":
+        batches, labels, meta = ["train", "test"], ("fine_labels", "meta"), {"fine_label_names": ["apple", "bear"] * 50}
+    images = pixels(len(batches))
+    files = {labels[1]: pickle.dumps(meta)}
+    for number, (batch, image) in enumerate(zip(batches, images, strict=True)):
+        values = {"data": image.transpose(2, 0, 1).reshape(1, -1), labels[0]: [number], "coarse_labels": [9]}
+        files[batch] = pickle.dumps(values)
+    return files, images, [*range(len(batches))], [len(batches) - 1]
+
+
+def stl():
+    """The files of STL-10, two pictures for training, one for test and three without a class."""
+    images = pixels(6, 96)
+    binary = images.transpose(0, 3, 2, 1)  # by columns
+    files = {"train_X.bin": binary[:2], "test_X.bin": binary[2:3], "unlabeled_X.bin": binary[3:],
+             "train_y.bin": np.array([1, 10], np.uint8), "test_y.bin": np.array([3], np.uint8)}
+    files = {name: values.tobytes() for name, values in files.items()}
+    return files | {"class_names.txt": "\n".join(CIFAR10).encode()}, images, [0, 9, 2, -1, -1, -1], [2]
+
+
+@pytest.mark.parametrize(("name", "folder", "made"), [
+    ("cifar10", "cifar-10-batches-py", lambda: cifar("cifar10")),
+    ("cifar100", "cifar-100-python", lambda: cifar("cifar100")), ("stl10", "stl10_binary", stl),
+])
+@pytest.mark.parametrize("suffix", ["", ".tar.gz"])
+def test_pictures_of_an_official_distribution_have_their_classes_and_parts(folders, monkeypatch, name, folder, made,
+                                                                           suffix):
+    files, images, labels, test = made()
+    official = getattr(datasets, name.upper())
+    for part in ("train_list", "test_list"):  # whose checksums these made-up files cannot have
+        monkeypatch.setattr(official, part, [[file, None] for file, _ in getattr(official, part)])
+    if name != "stl10":
+        monkeypatch.setattr(official, "meta", official.meta | {"md5": None})
+    path = folders / folder
+    if suffix:
+        path = write_tar(folders / f"{name}{suffix}", {f"{folder}/{file}": text for file, text in files.items()}, "",
+                         "w:gz")
+    else:
+        write_folder(path, files)
+    found = getattr(readers, name)(path, DATASETS[name])
+    np.testing.assert_array_equal(found.images.transpose(0, 2, 3, 1), images)
+    assert found.labels.tolist() == labels
+    assert (found.part == readers.PARTS.index("test")).nonzero()[0].tolist() == test
+    assert (found.part == readers.PARTS.index("unlabeled")).sum() == labels.count(-1)
 
 
 def test_a_copy_as_arrays(folders):

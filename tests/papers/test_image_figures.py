@@ -53,6 +53,10 @@ def test_grid_shows_every_value():
     assert_legible(figure)
     unprinted = values(sce.temperature_grid(grid_table("digits").assign(published=NAN)))
     assert list(unprinted) == ["SCE, ours", "ReSSL, ours"]
+    best = f"{expected.max() - 3:.1f}"
+    assert f"at {best} ± 0.2 %" in figure.get_suptitle()
+    one_seed = sce.temperature_grid(grid_table().assign(std=NAN)).get_suptitle()
+    assert f"at {best} %" in one_seed  # which deviates from nothing
     with pytest.raises(ValueError, match="duplicate"):
         sce.temperature_grid(pd.concat([grid_table(), grid_table()]))
 

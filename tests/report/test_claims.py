@@ -268,6 +268,14 @@ def test_a_column_agrees_or_is_refuted_or_reaches_too_far(values, margin, verdic
     assert judged(beside_print(values), "method=jcl", rule="agrees", margin=margin)[0] == verdict
 
 
+def test_a_column_that_reaches_just_as_far_as_the_margin_agrees():
+    source = beside_print(column())
+    _, _, numbers = judged(source, "method=jcl", rule="agrees", margin=5)
+    reach = max(number.reach() for number in numbers.values() if number.error)
+    assert judged(source, "method=jcl", rule="agrees", margin=reach)[0] == "holds"
+    assert judged(source, "method=jcl", rule="agrees", margin=0.999 * reach)[0] == "undecided"
+
+
 def test_a_column_that_a_shuffled_one_meets_as_well_agrees_with_nothing():
     source = beside_print(column())
     source = source._replace(rows=source.rows.assign(published=17.5, ours=17.5 + source.rows["ours"] % 1))
