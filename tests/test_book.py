@@ -144,7 +144,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(book, "typeset", typeset)
 
 
-def test_a_new_book_takes_the_place_of_the_old_one_as_a_whole(repro, quick, tmp_path):
+def test_a_new_book_takes_the_place_of_the_old_one_as_a_whole_or_of_none(repro, quick, tmp_path):
     first = tmp_path / "runs" / "report" / "index.html"
     first.parent.mkdir(parents=True)
     first.write_text(f"<meta {book.GENERATOR}>old")
@@ -156,6 +156,8 @@ def test_a_new_book_takes_the_place_of_the_old_one_as_a_whole(repro, quick, tmp_
     assert [path.name for path in first.parent.iterdir()] == ["index.html"]
     assert "# repro" in first.read_text() and "docs/taxonomy" in first.read_text()
     assert sorted(path.name for path in first.parent.parent.iterdir()) == [".report.lock", "report"]
+    new = tmp_path / "elsewhere" / "book" / "index.html"
+    assert repro("report", "--output", str(new.parent))[1] == f"{new}\n" and "# repro" in new.read_text()
 
 
 def test_a_book_that_fails_leaves_the_old_one(quick, tmp_path, monkeypatch):

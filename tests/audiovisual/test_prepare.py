@@ -90,6 +90,16 @@ def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
     assert data.load("ucf101", root, size=21).test.tolist() == made.splits["split1"]["test"].tolist()
 
 
+def test_the_digest_is_of_the_classes_of_clips_too(distribution):
+    made = ready(distribution())
+    relabelled = {}
+    for name, text in LISTS.items():
+        relabelled[name] = text.replace("Biking/v_c.avi 2", "Archery/v_c.avi 1").replace("Biking/v_c", "Archery/v_c")
+    other = ready(distribution(lists=relabelled, root="other"))
+    np.testing.assert_array_equal(made.frames, other.frames)
+    assert (made.labels != other.labels).tolist() == [False, False, True, False, False] and made.digest != other.digest
+
+
 def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, monkeypatch):
     alone = ready(distribution())
     for path, members in (("ucf101/any.zip", SILENT), ("splits/ucf101.zip", LISTS)):

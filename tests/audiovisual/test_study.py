@@ -54,6 +54,15 @@ def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
     return CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
 
 
+@pytest.mark.parametrize(("method", "sources"), [
+    ("smoco", ["CM-ACC", "assumed: of fine-tuning"]), ("scratch", ["assumed: of fine-tuning"]),
+])
+def test_a_recipe_names_the_optimisers_that_it_uses(method, sources):
+    rows = [row for row in CLIPS.constants(tiny(method)) if row[0] == "optimiser"]
+    assert [source for _, _, source in rows] == sources
+    assert {value for _, value, _ in rows} == {"Adam(betas=(0.9, 0.999), eps=1e-08)"}
+
+
 def trained(store, cell):
     """The result of the cell, and its run."""
     run = store.run(cell)
