@@ -29,8 +29,9 @@ def _visible_texts(figure: Figure) -> list[Text]:
 
 
 def assert_legible(figure: Figure) -> None:
-    """The figure is a column wide; its texts are large enough, inside it, apart from one another."""
+    """The figure is a column wide, no half of it empty; its texts are large enough, inside it, apart from another."""
     assert figure.get_figwidth() == style.COLUMN
+    assert min(axes.get_position().y0 for axes in figure.axes) < 0.5
     figure.draw_without_rendering()  # which places the texts of legends
     texts = _visible_texts(figure)
     boxes = [text.get_window_extent() for text in texts]
