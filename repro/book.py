@@ -128,13 +128,14 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
 @contextlib.contextmanager
 def _runs_in(folder: str) -> Iterator[None]:
     """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
-    before = dict(os.environ)
+    before = os.environ.get("REPRO_RUNS")
     os.environ["REPRO_RUNS"] = folder
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        del os.environ["REPRO_RUNS"]
+        if before is not None:
+            os.environ["REPRO_RUNS"] = before
 
 
 def _say_smoke(executed: Path, error: str) -> None:

@@ -23,6 +23,7 @@ from repro.recipe import choose, entry_name, parse_number, parse_numbers
 from repro.run.store import Store
 
 if TYPE_CHECKING:
+    from repro.experiments import Experiment
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
@@ -99,7 +100,8 @@ def run(
     choose("name", name, [*papers.lines(), *papers.saved()])
     choices = _choices(context)
     if asked_for_help:
-        table, arguments = _declared(name, choices)
+        experiment, arguments = _asked(name, choices)
+        table = experiment.declared
         rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
         print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
@@ -146,11 +148,15 @@ def recipe(
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
     choose("name", name, [*papers.lines(), *papers.saved()])
-    table, arguments = _declared(name, _choices(context))
+    experiment, arguments = _asked(name, _choices(context))
     rows = []
-    for field, value, source in table.described(**arguments):
-        rows.append((field, str(value), source if field in table.study.fields else f"{source}, no option"))
-    print("\n".join([*_in_columns(rows), *_allowed(table)]))
+    for field, value, source in experiment.declared.described(**arguments):
+        if field in experiment.earlier:
+            source = f"preset of version {experiment.version}"
+        elif field not in experiment.declared.study.fields:
+            source += ", no option"
+        rows.append((field, str(value), source))
+    print("\n".join([*_in_columns(rows), *_allowed(experiment.declared)]))
 
 
 @data_app.command("list")
@@ -417,8 +423,8 @@ def _choices(context: typer.Context) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None} | _further(context.args)
 
 
-def _declared(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str, Any]]:
-    """The table of an experiment, and with these choices its arguments besides seeds."""
+def _asked(name: str, choices: Mapping[str, str]) -> tuple["Experiment", dict[str, Any]]:
+    """An experiment with these choices, and its arguments besides seeds."""
     from repro.experiments import check_parameters, find
 
     experiment = find(name).changed(choices)
@@ -428,7 +434,7 @@ def _declared(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str,
     for field, value in experiment.earlier.items():
         if any(recipe.uses(field) for recipe in experiment.recipes):
             arguments.setdefault(field, value)
-    return experiment.declared, arguments
+    return experiment, arguments
 
 
 def _in_columns(rows: list[tuple[str, ...]]) -> list[str]:

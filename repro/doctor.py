@@ -103,7 +103,7 @@ def examined_cells(say: Say) -> Iterator[str]:
 
 def examined_checkpoints(say: Say) -> Iterator[str]:
     """Which checkpoints of the runs cannot be read, or are beyond the training that their log tells."""
-    for path in sorted(Store().root.glob("cells/*/checkpoint.pt")):
+    for path in sorted(Store().root.glob("cells/**/checkpoint.pt")):
         try:
             _check_checkpoint(path)
         except FileNotFoundError:  # it is being replaced

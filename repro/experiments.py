@@ -213,10 +213,16 @@ class Experiment:
         return {**shared, **self.fields}
 
     def changed(self, choices: Mapping[str, Any]) -> "Experiment":
-        """The same with other arguments of `repro.run_table` in place of its own."""
+        """The same with other arguments of `repro.run_table` in place of its own.
+
+        One of an earlier version of the training stays so where it is narrowed, or has other seeds; with other recipes
+        it is of the data at hand and today's version, as no other can be trained.
+        """
+        check_parameters(choices, self.declared.parameters)
         own = {name: value for name, value in choices.items() if name in ("dataset", "preset", "seeds", "variant")}
         further = {name: value for name, value in choices.items() if name not in own}
-        return dataclasses.replace(self, **own, fields={**self.fields, **further})
+        other = dataclasses.replace(self, **own, fields={**self.fields, **further})
+        return other if not self.pinned or other.recipes <= self.recipes else other.at_hand
 
     @property
     def declared(self) -> Table:
@@ -374,14 +380,11 @@ def run(
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
-    check_parameters(choices, experiment.declared.parameters)
     asked_for = experiment.changed(choices)
-    if experiment.pinned and asked_for.recipes <= experiment.recipes:
+    if asked_for.pinned:
         train = "never"
-    if train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes:
-        if experiment.pinned:
-            tqdm.write(experiment.pinned, file=sys.stderr)
-    else:
+        tqdm.write(asked_for.pinned, file=sys.stderr)
+    elif train != "never" or name not in papers.saved() or not asked_for.recipes <= experiment.recipes:
         asked_for = asked_for.at_hand
         if experiment.data and not choices and asked_for.asked(device).keys() != experiment.asked().keys():
             tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
@@ -397,15 +400,13 @@ def plan(
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    experiment = find(name)
-    check_parameters(choices, experiment.declared.parameters)
-    asked_for = experiment.changed(choices)
-    if experiment.pinned and asked_for.recipes <= experiment.recipes:
-        return f"{experiment.pinned}; nothing is left to train."
+    asked_for = find(name).changed(choices)
+    if asked_for.pinned:
+        return f"{asked_for.pinned}; nothing of it can be trained."
     cells = [cell for cell, _ in asked_for.at_hand.asked(device).values()]
     where = devices.resolve(device)
     processes = pool_of(engine, workers, cells, where).count()
-    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
+    return planned.plan(cells, asked_for.declared.study.untrained, Store(), where, processes)
 
 
 def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:

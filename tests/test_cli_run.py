@@ -57,7 +57,7 @@ def test_a_plan_of_what_is_read_of_an_earlier_training_trains_nothing_unless_it_
     monkeypatch.setattr("repro.experiments.find", lambda name: earlier)
     status, out, _ = repro("run", "taxonomy", "--plan")
     assert status == 0 and out.startswith("earlier reads cells of version 1 of the training, today's is 3; `repro run ")
-    assert out.endswith("; nothing is left to train.\n")
+    assert out.endswith("; nothing of it can be trained.\n")
     assert "0 of 1 cells are finished" in repro("run", "taxonomy", "--plan", "--units", "24")[1]
 
 

@@ -202,5 +202,9 @@ def test_checkpoints_are_read(runs, finished):
     assert problem.startswith(f"{half.folder / 'checkpoint.pt'} is of step 1,000,000,000,000, the training has 4; move")
     path = finished.folder / "checkpoint.pt"
     path.write_bytes(path.read_bytes()[:-1])
-    damaged, _ = sorted(found(runs)[1], key=lambda problem: "is damaged" not in problem)
+    later = finished.folder / "finetune"  # of a later learner
+    later.mkdir()
+    (later / "checkpoint.pt").touch()
+    damaged, other, _ = sorted(found(runs)[1], key=lambda problem: ("is damaged" not in problem, len(problem)))
+    assert other.startswith(f"{later / 'checkpoint.pt'} is damaged")
     assert damaged.startswith(f"{path} is damaged (checksum does not match); an unfinished cell will begin")

@@ -121,9 +121,14 @@ class Images:
     test_every: int | None = None
 
     def __post_init__(self) -> None:
-        if not all(0 <= value <= 1 for value in self.mean) or not all(0 < value <= 1 for value in self.deviation):
-            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be between 0 and 1, the second "
-                             "not 0")
+        colours = len(self.mean) == len(self.deviation) == 3
+        if not (colours and all(0 <= value <= 1 for value in self.mean)
+                and all(0 < value <= 1 for value in self.deviation)):
+            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be three numbers each, between 0 "
+                             "and 1, the second not 0")
+        if self.count < 1 or (self.size is not None and self.size < 1):
+            raise ValueError(f"classes={self.classes!r} and size={self.size} should be at least 1; where the size "
+                             "varies, leave it out")
         unsplit = self.reader == "unsplit_class_folders"
         if unsplit != (self.test_every is not None) or (unsplit and self.test_every < 2):
             raise ValueError(

@@ -48,9 +48,9 @@ class Code:
 
     def advice(self) -> str:
         """What to do where it differs."""
-        return (f"if `pytest tests/golden` passes, add {self.identity} to repro/run/{ACCEPTED.name} beside version "
-                f"{self.version} of {self.study}; else raise that version, or undo the change and delete the folders "
-                "of what it trained")
+        return (f"if `pytest tests/golden/test_golden.py` passes, add {self.identity} to repro/run/{ACCEPTED.name} "
+                f"beside version {self.version} of {self.study}; else raise that version, or undo the change and "
+                "delete the folders of what it trained")
 
 
 @functools.cache

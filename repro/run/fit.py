@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from repro.data.archives import IRREGULAR
 from repro.data.disk import naming, write_atomically
 from repro.run.code import Code
 from repro.run.device import cost, first, from_first
@@ -164,7 +165,9 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state in a checkpoint; ValueError if it is damaged, or of impossible progress."""
+    """The state in a checkpoint; ValueError if it is damaged, of impossible progress, or no regular file."""
+    if path.exists() and not path.is_file():  # which might never end
+        raise ValueError(IRREGULAR)
     with path.open("rb") as file:
         archive, digest = file.read(os.fstat(file.fileno()).st_size - DIGEST), file.read()
     if hashlib.sha256(archive).digest() != digest:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from repro.data.archives import read_file
 from repro.data.disk import write_atomically
 from repro.run.store import parse_json
 
@@ -34,7 +35,7 @@ def read_csv(path: Path) -> DataFrame:
         ValueError: if the file is damaged: a line is cut, there is no row, or a number is not finite.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode("utf-8")
         header, *rows = csv.reader(io.StringIO(text), strict=True)
         if any(len(row) != len(header) for row in rows):  # which pandas would pad
             raise ValueError(f"a line has not the {len(header)} values of the first")
@@ -82,7 +83,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     try:
-        for line in path.read_text(encoding="utf-8").splitlines() or [""]:
+        for line in read_file(path).decode("utf-8").splitlines() or [""]:
             numbers = {name: value for name, value in parse_json(line).items() if name not in CLOCK}
             if not {*map(type, numbers.values())} <= {int, float}:
                 raise TypeError("a value is no number")

@@ -161,9 +161,10 @@ class Run:
         self.clear()
 
     def clear(self) -> None:
-        """Remove the checkpoints of later learners, which are needed until the result is there."""
+        """Remove the checkpoints of later learners, which are needed until the result is there, if one may."""
         for checkpoint in self.folder.glob("*/checkpoint*.pt"):
-            checkpoint.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                checkpoint.unlink()
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
@@ -269,7 +270,7 @@ def trained(folder: Path) -> float:
 def owner(folder: Path) -> str:
     """Who claimed the cell of a folder last, in words."""
     try:
-        claimed_by = parse_json((folder / "owner.json").read_text())
+        claimed_by = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
         return f"process {claimed_by['process']} on {claimed_by['host']} (since {claimed_by['since']})"
     except (OSError, ValueError, KeyError):
         return "another process"

@@ -3,6 +3,7 @@
 (NW-UCLA's JSON is read only where its digest is the official one.)
 """
 
+import contextlib
 import functools
 import io
 import tarfile
@@ -10,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from repro.data import archives as packed
 from repro.image import data
@@ -23,6 +24,7 @@ from tests.helpers import ntu_files
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
 PACKED = {"cifar10": "my_copy", "png": "picture.png", "jpeg": "picture.jpeg"}
 NTU_NAME = "S001C001P001R001A001"
+NO_FILES = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)  # types of members of a tar archive
 
 
 def read_ntu(contents: bytes, folder: Path) -> None:
@@ -68,8 +70,11 @@ def read_clips(contents: bytes, folder: Path) -> None:
 
 
 def read_pictures(contents: bytes, folder: Path) -> None:
-    """Take in a copy of CIFAR-10 in class folders."""
-    copy = data.take_in("cifar10", write(folder / "my_copy", contents))
+    """Take in a copy of CIFAR-10 in class folders; an archive with other members than files would leave some out."""
+    path = write(folder / "my_copy", contents)
+    copy = data.take_in("cifar10", path)
+    with contextlib.suppress(tarfile.ReadError), tarfile.open(path) as archive:
+        assert all(member.isfile() or member.isdir() for member in archive), "a link or a device is passed over"
     _stated((image.numpy().transpose(1, 2, 0).tobytes() for image in copy.images), [
         pixels(number).tobytes() for number in range(5)])
     of_classes = {pixels(number).tobytes(): name.split("/")[1] for number, name in enumerate(pictures())}
@@ -78,13 +83,16 @@ def read_pictures(contents: bytes, folder: Path) -> None:
         assert copy.classes[label] == known, f"a picture of {known} has the label of {copy.classes[label]}"
 
 
-def tar_of(members: list[tuple[str, bytes]], mode: str = "w") -> bytes:
-    """A tar archive of members."""
+def tar_of(members: list[tuple[str, bytes]], mode: str = "w", last: bytes = tarfile.REGTYPE) -> bytes:
+    """A tar archive of members, the last one of another type, such as a link to the first, if so asked."""
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode=mode) as archive:
-        for name, contents in members:
+        for number, (name, contents) in enumerate(members, start=1):
             info = tarfile.TarInfo(name)
-            info.size = len(contents)
+            if number == len(members) and last != tarfile.REGTYPE:
+                info.type, info.linkname = last, members[0][0]
+            else:
+                info.size = len(contents)
             archive.addfile(info, io.BytesIO(contents))
     return target.getvalue()
 
@@ -95,7 +103,9 @@ def read_picture(contents: bytes, folder: Path, kind: str) -> None:
     found = np.asarray(read_rgb(path.read_bytes(), f"{path}"))
     assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
     if kind == "png":
-        _stated([found.tobytes()], [pixels(number, 24, 32).tobytes() for number in range(2)])
+        known = [pixels(number, 24, 32) for number in range(2)]
+        known += [picture[..., :1].repeat(3, axis=2) for picture in known]  # grey of 16 bits, its upper 8
+        _stated([found.tobytes()], [picture.tobytes() for picture in known])
 
 
 def _stated(found, known) -> None:
@@ -113,8 +123,28 @@ def _tarred(contents: bytes, draw: Random) -> bytes:
     """Damage to an archive, or other members in it."""
     if draw.random() < 0.6:
         return mutations.of_bytes(contents, draw)
+    if draw.random() < 0.3:
+        return tar_of(draw.sample([*pictures().items()], 5), draw.choice(("w", "w:gz")), draw.choice(NO_FILES))
     edit = draw.choice([edit for edit in mutations.MEMBER_EDITS if edit])
     return tar_of(edit(list(pictures().items()), draw), draw.choice(("w", "w:gz")))
+
+
+def _as_png(contents: bytes, draw: Random) -> bytes:
+    """Damage to a PNG, or another kind of it: grey of 16 bits, an animation, one that is to be turned."""
+    if draw.random() < 0.8:
+        return mutations.of_bytes(contents, draw)
+    image, file = Image.open(io.BytesIO(contents)), io.BytesIO()
+    kind = draw.choice(("grey", "animation", "turned"))
+    if kind == "grey":
+        upper = np.asarray(image)[..., 0].astype(np.uint16) << 8
+        Image.fromarray(upper + draw.randrange(256)).save(file, "png")
+    elif kind == "animation":
+        image.save(file, "png", save_all=True, append_images=[image.rotate(180)], duration=draw.randrange(1, 1000))
+    else:
+        exif = image.getexif()
+        exif[ExifTags.Base.Orientation] = draw.randrange(1, 9)
+        image.save(file, "png", exif=exif)
+    return file.getvalue()
 
 
 KINDS = {
@@ -125,7 +155,7 @@ KINDS = {
     "zip of pictures": _archive(read_pictures, pictures, "my_copy"),
     "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],
                             _tarred, read_pictures, ["my_copy"]),
-    "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], mutations.of_bytes,
+    "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], _as_png,
                 functools.partial(read_picture, kind="png"), ["picture.png"]),
     "jpeg": Kind(lambda: [encoded(number, "jpeg", height=24, width=32) for number in range(2)], mutations.of_bytes,
                  functools.partial(read_picture, kind="jpeg"), ["picture.jpeg"]),

@@ -110,8 +110,10 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
     ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "must be a mapping"),
     ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "Split.* unexpected keyword argument 'expects'"),
-    *(({"images": IMAGES | wrong}, "should be between 0 and 1, the second not 0")
-      for wrong in ({"deviation": [0.2, 0.2, 0]}, {"mean": [127, 127, 127]})),
+    *(({"images": IMAGES | wrong}, "should be three numbers each, between 0 and 1, the second not 0")
+      for wrong in ({"deviation": [0.2, 0.2, 0]}, {"mean": [127, 127, 127]}, {"mean": [0.5]})),
+    *(({"images": IMAGES | wrong}, "should be at least 1; where the size varies, leave it out")
+      for wrong in ({"classes": 0}, {"classes": []}, {"size": 0})),
     ({"images": 3}, "'int' object"), ({"images": {"size": 3}}, "Images.* missing 4 required"),
     (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
     (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),

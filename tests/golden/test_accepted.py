@@ -11,6 +11,6 @@ from repro.run.code import ACCEPTED
 def test_todays_code_is_accepted_for_its_version(name):
     study = studies()[name]
     assert not study.code.differs(None), (
-        f"the source of {study.name} has changed: where the golden trainings still pass, add {study.code.identity} to "
+        f"the source of {study.name} has changed: where test_golden.py still passes, add {study.code.identity} to "
         f"{ACCEPTED.name} beside version {study.version}; where numbers change, raise the version"
     )

@@ -227,7 +227,7 @@ def test_what_processes_can_share_is_not_refused(monkeypatch):
     split = smoke("digits", "sce", groups=2, whole_query=True)
     IMAGES.check(split, CPU)  # in one process
     monkeypatch.setattr(group, "process", lambda: (0, 2))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="whole_query=True normalises the queries of a batch together"):
         IMAGES.check(split, CPU)
     IMAGES.check(split.replace(method="moco"), CPU)  # which does not use it
     IMAGES.check(smoke("digits", "random"), CPU)  # which has no batches

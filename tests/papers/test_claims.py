@@ -153,7 +153,7 @@ def test_without_any_cells_what_needs_training_is_not_run(committed, monkeypatch
 def test_claims_of_one_paper_and_verdict():
     claims, numbers, discrepancies = sources.judged("SCE", verdict="self-consistent")
     assert {*claims["paper"]} == {*discrepancies["paper"]} == {"SCE"} and {*claims["verdict"]} == {"self-consistent"}
-    assert {*numbers["id"]} == {*claims["id"]} and len(discrepancies) == 12
+    assert {*numbers["id"]} == {*claims["id"]}
     assert "not measured" in {*discrepancies["measured"]}
 
 

@@ -88,6 +88,12 @@ def test_a_checkpoint_of_impossible_progress_is_set_aside(two, change):
     assert load_checkpoint(two)["step"] == 6
 
 
+def test_what_is_no_regular_file_is_set_aside_unopened(two):
+    (two / "checkpoint.pt").unlink()
+    os.mkfifo(two / "checkpoint.pt")  # to open it would wait for ever
+    assert load_checkpoint(two)["step"] == 6
+
+
 def test_a_checkpoint_beyond_the_training_is_named(two):
     save_checkpoint(two, load_checkpoint(two) | {"step": 10**12})
     with pytest.raises(ValueError, match=r"is of step 1,000,000,000,000, the training has 20; move that"):

@@ -100,9 +100,13 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, nursery, expecte
 def test_finished_cells_are_read_where_nothing_can_be_written(tmp_path, nursery, expected, modality):
     undisturbed = expected(modality)
     shutil.copytree(undisturbed.runs, tmp_path / "runs")
+    leaving = next(tmp_path.rglob("result.json")).with_name("later") / "checkpoint.pt"  # of a kill
+    leaving.parent.mkdir()
+    leaving.touch()
     with read_only(tmp_path / "runs"):
         pid = nursery.start(tmp_path, modality, "prepared")
         assert nursery.status(pid) == 0
+    shutil.rmtree(leaving.parent)
     printed = undisturbed.outcome["printed"]
     assert printed.endswith((tmp_path / f"{pid}.out").read_text())
     assert differences({"printed": printed} | outcome(tmp_path / "runs"), undisturbed.outcome) == []
