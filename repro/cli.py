@@ -341,6 +341,8 @@ def figures(
 
     if committed and output:
         raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
+    if output and output.exists() and not output.is_dir():
+        raise ValueError(f"--output {output} is a file; name a folder")
     folder = manifest.project_root() / "figures" if committed else output or manifest.runs_root() / "figures"
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
         written, failed = experiments.redraw(folder, names or ())

@@ -7,6 +7,7 @@ import difflib
 import functools
 import json
 import math
+import re
 import reprlib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -295,7 +296,7 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
     if type(word) in kinds:
         return word
     for kind in (int, float):
-        if kind in kinds and "_" not in text:  # which Python takes
+        if kind in kinds and "_" not in text and not re.match(r"[+-]?0\d", text):  # Python takes 1_0, and "0,01" is two
             with contextlib.suppress(ValueError):
                 return kind(text)
     raise ValueError(f"{parameter}={given!r} should be {' or '.join(EXPECTED.get(kind, 'text') for kind in kinds)}")

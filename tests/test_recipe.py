@@ -196,7 +196,8 @@ def test_what_is_asked_of_a_field_is_read_as_its_type(name, given, values):
 
 @pytest.mark.parametrize(("name", "given", "message"), [
     ("every", "1.5", "every='1.5' should be a whole number$"), ("every", True, "every=True should be a whole number$"),
-    ("weight", "heavy", "weight='heavy' should be a number$"), ("twice", "1", "twice='1' should be true or false$"),
+    ("weight", "heavy", "weight='heavy' should be a number$"), ("weight", "0,001", "weight='001' should be a number$"),
+    ("twice", "1", "twice='1' should be true or false$"),
     ("crop", "half", "crop='half' should be a whole number or none$"), ("every", "1,1", "every='1,1' names 1 twice"),
     ("weight", "1,1.0", "weight='1,1.0' names 1.0 twice"), ("every", "1,", "every='' should be a whole number$"),
     ("every", "--3", "every='--3' should be a whole number$"), ("every", [], r"every=\[\] names nothing; leave it out"),

@@ -42,7 +42,7 @@ class Sampler:
     Attributes:
         name: what users type.
         choose: of a pool, (n_select,) int64 distinct rows that are free.
-        posterior: whether it looks at the queries, as classes whose probabilities have a temperature.
+        posterior: whether it looks at the queries as classes whose probabilities have a temperature, and so reads that.
         whole: whether it takes candidates too that may not be chosen; others are handed the free ones alone, as far as
             values are checked.
         batch_first: whether the candidates begin with the batch's own features, row i the positive of query i.

@@ -7,6 +7,7 @@ import itertools
 import os
 import struct
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -204,6 +205,8 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """
     most = _most(declared) * (3 * declared.images.size**2 + 8) + SLACK
     try:
+        if not zipfile.is_zipfile(path):  # of which NumPy says that it may be unpickled
+            raise ValueError("it is no zip archive")
         with open(path, "rb") as opened, np.load(opened) as file:
             announced = sum(member.file_size for member in file.zip.infolist())
             if announced > most:

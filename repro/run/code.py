@@ -55,7 +55,7 @@ class Code:
 
 @functools.cache
 def identity(module: str) -> str:
-    """Sixteen digits of a hash: of the source of a module and of what it imports of its package and of `FOLLOWED`.
+    """Sixteen digits of a hash: of the source of a module and of those of its package and of `FOLLOWED` that it names.
 
     Comments, docstrings and blank lines do not count.
     """
@@ -93,13 +93,15 @@ def _path(name: str) -> Path | None:
 
 
 def _imported(source: str) -> Iterator[str]:
-    """Names of what a source imports, wherever it does."""
+    """Names of what a source imports, wherever it does, and texts, which may name a module that is imported late."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def _statements(source: str) -> Iterator[str]:

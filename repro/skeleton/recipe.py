@@ -118,7 +118,7 @@ class SkeletonRecipe(Recipe):
     td_crop: int | None = setting(50, "released code, maximum_timesteps", least=1, used=decodes_keys)
     dictionary: int = setting(1024, UCLA, least=1, used=embeds_keys)
     sequence_dictionary: int = setting(640, UCLA, least=1, used=decodes_keys)
-    temperature: float = setting(0.1, UCLA, least=1e-6, used=contrasts)
+    temperature: float = setting(0.1, UCLA, least=1e-6, used=needing("key", kinds=("embedded", "decoded")))
     momentum: float = setting(0.999, UCLA, least=0, most=1, used=contrasts)
     ema_head_twice: bool = setting(
         False, "paper; true in the released code", keyed_as={True: "before and after the step"}, used=keys_through_head

@@ -12,8 +12,9 @@ from repro.run import code
 from repro.run.code import Code, identity
 
 PARTS = {
-    "study": "from own_paper import loss\n\n\ndef learners():\n    return loss.value(1)\n",
+    "study": "from own_paper import loss\n\n\ndef learners():\n    return loss.value(1), 'own_paper.part'\n",
     "loss": "import json\n\n\ndef value(x):\n    return 2 * x\n",
+    "part": "value = 1\n",
     "other": "unused = 1\n",
 }
 
@@ -42,6 +43,7 @@ def made(tmp_path, monkeypatch):
     ({}, True),
     ({"loss": 'import json\n\n\ndef value(x):  # twice\n    """2 x."""\n\n    return 2 * x\n'}, True),
     ({"other": "unused = 2\n"}, True),
+    ({"part": "value = 2\n"}, False),  # which is imported when it is needed
     ({"loss": "import json\n\n\ndef value(x):\n    return -2 * x\n"}, False),
     ({"loss": "import json\n\n\ndef value(x):\n    return 2 * x  + 0\n"}, False),
     ({"study": "def learners():\n    from own_paper import loss, other\n    return loss.value(1)\n"}, False),
@@ -54,8 +56,9 @@ def test_a_hash_in_a_text_is_no_comment(made):
     assert made(loss="def value(x):\n    return '# 1'\n") != made(loss="def value(x):\n    return '# 2'\n")
 
 
-def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_path):
-    before = identity("repro.skeleton.study")
+@pytest.mark.parametrize("modality", ["skeleton", "image", "audiovisual"])
+def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_path, modality):
+    before = identity(f"repro.{modality}.study")
     find = importlib.util.find_spec
     edited = tmp_path / "objectives.py"
     source = Path(find("repro.contrast.objectives").origin).read_text()
@@ -67,7 +70,7 @@ def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_p
                         lambda name: spec if name == "repro.contrast.objectives" else find(name))
     identity.cache_clear()
     try:
-        assert identity("repro.skeleton.study") != before
+        assert identity(f"repro.{modality}.study") != before
     finally:
         identity.cache_clear()
 

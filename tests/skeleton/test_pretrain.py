@@ -140,7 +140,8 @@ def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
 
     monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: {"readout": inputs, "projected": inputs}, loss))
     fast = learner("XX", flip=0.0, shear=0.0, momentum=0.5)
-    assert [fast.recipe.uses(name) for name in ("momentum", "projection", "flip", "dictionary")] == [1, 1, 1, 0]
+    used = ("momentum", "projection", "flip", "dictionary", "temperature")
+    assert [fast.recipe.uses(name) for name in used] == [1, 1, 1, 0, 0]
     assert SkeletonRecipe.parse("objectives", "XX+CE,CD+XX") == ["CE+XX", "CD+XX"]
     fast.step()  # from here on twin and model differ
     models, dictionary = copy.deepcopy([fast.model, fast.keys.twin]), fast.dictionary.entries.clone()
