@@ -451,13 +451,12 @@ def draw(name: str, rows: DataFrame) -> Any:
             one all stored cells, as `run.export.everything` does. ValueError if there are none.
     """
     tables, pictures = papers.tables(), papers.pictures()
-    if name not in pictures:
-        table = tables[name] if name in tables else find(name).declared
-        choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
-    if rows.empty:
-        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
     if name in pictures:
         return pictures[name].plot(pictures[name].rows(rows))
+    table = tables[name] if name in tables else find(name).declared
+    choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
+    if rows.empty:
+        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
     shown = _in_settings(table, rows)
     if len(shown) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
