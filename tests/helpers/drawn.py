@@ -29,7 +29,7 @@ def _visible_texts(figure: Figure) -> list[Text]:
 
 
 def assert_legible(figure: Figure) -> None:
-    """The figure is a column wide, its lower half not empty; its texts are large enough, inside it, apart from another."""
+    """The figure is a column wide, its lower half not empty; its texts are large enough, inside it and apart."""
     assert figure.get_figwidth() == style.COLUMN
     assert min(axes.get_position().y0 for axes in figure.axes) < 0.5
     figure.draw_without_rendering()  # which places the texts of legends
