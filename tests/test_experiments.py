@@ -169,7 +169,7 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
 def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     assert experiments.row_named("samplers_with_headroom", "random, 256", {"batch": 128}) == {
         "sampler": "random", "dictionary": 256}
-    assert experiments.row_named("floor_and_ceiling", "Scratch", {}) == {"approach": "Scratch"}
+    assert experiments.row_named("cross_modal_with_headroom", "Scratch", {}) == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
         assert experiments.row_named("taxonomy_synthetic", typed, {"ad_weight": "2,5"}) == {"ad_weight": 2.0}
     for typed in ("none", "None"):

@@ -109,9 +109,9 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
 
 
 def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
-    written, failed = experiments.redraw(tmp_path, ["transfer_ucf101", "floor_and_ceiling"])
+    written, failed = experiments.redraw(tmp_path, ["transfer_ucf101", "cross_modal_with_headroom"])
     assert not failed and [path.name for path in written] == [
-        "transfer_ucf101.csv", *(f"floor_and_ceiling.{ending}" for ending in ("csv", "svg", "png"))]
+        "transfer_ucf101.csv", *(f"cross_modal_with_headroom.{ending}" for ending in ("csv", "svg", "png"))]
     for path in tmp_path.glob("*.csv"):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
     with pytest.raises(ValueError, match=r"name='none' is not one of: .*cross_modal_synthetic.*along_training_ucla"):

@@ -62,7 +62,7 @@ def test_rows_of_several_targets_are_held_against_that_row_of_their_own():
     assert [line.rpartition("  ")[2] for line in lines] == ["+5.0, s.e. 1.0"] * 2
 
 
-@pytest.mark.parametrize("name", ["samplers_with_headroom", "floor_and_ceiling", "positive_keys_cifar10",
+@pytest.mark.parametrize("name", ["samplers_with_headroom", "cross_modal_with_headroom", "positive_keys_cifar10",
                                   "taxonomy_ucla", "diversity_post_hoc", "transfer_esc10"])
 def test_committed_tables_fit_a_terminal_and_rows_differ(name):
     rows = results(name)
