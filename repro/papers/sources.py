@@ -18,7 +18,7 @@ from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
-DRAWN = ("multiomniglot",)  # data sets of which a seed draws the samples too, alike for recipes of equal data
+DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 NOTHING = Results(DataFrame(), [], "")
 
 
@@ -92,7 +92,8 @@ def _joined(parts: dict[str, Results]) -> Results:
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
-    return Results(rows, telling_apart(rows, columns), max((part.level for part in parts.values()), key=LEVELS.index))
+    level = max((part.level for part in parts.values()), key=LEVELS.index)
+    return Results(rows, telling_apart(rows, columns), level, all(part.paired for part in parts.values()))
 
 
 def _by_seed(name: str, cells: DataFrame) -> Results:

@@ -258,13 +258,19 @@ def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, re
     """The differences of pairs, or from a number unless that is NaN, with errors as in `statistics`."""
     (runs, kinds), differences = runs_of(rows, measure), []
     judged = statistics.deviations(runs, kinds)
+    recipes = rows.drop_duplicates("recipe").set_index("recipe")[results.apart].loc[runs.index]
     for one, other, _ in found:
         if not {one, other} <= {*runs.index}:
             differences.append(MISSING)
         elif not math.isnan(number):
             differences.append(statistics.from_number(runs, one, number, judged))
         elif results.paired and kinds[one] == kinds[other]:
-            differences.append(statistics.paired_contrast(runs[kinds == kinds[one]], one, other))
+            alike = [column for column in recipes if _same(recipes.at[one, column], recipes.at[other, column])]
+            blocks = Series([str(row) for row in recipes[alike].to_numpy(object).tolist()], recipes.index)
+            pooled = kinds == kinds[one]
+            if "experiment" in alike:
+                pooled &= recipes["experiment"] == recipes.at[one, "experiment"]
+            differences.append(statistics.paired_contrast(runs[pooled], one, other, blocks))
         else:
             differences.append(statistics.contrast(runs, one, other, judged))
     return differences
@@ -436,7 +442,7 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
 
     Returns:
         The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
-        id, compared, value, error, p (two-sided, of no difference), runs.
+        id, compared, value, error, p (two-sided, of no difference), detectable (see `statistics.Estimate`), runs.
     """
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
@@ -446,9 +452,10 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
             raise ValueError(f"{name}: {error}") from error
         found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
-                     "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
+                     "detectable": number.detectable(), "runs": " and ".join(map(str, number.runs))}
+                    for what, number in estimates.items()]
     judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
-    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "runs"])
+    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "detectable", "runs"])
 
 
 # For readers
@@ -502,7 +509,7 @@ class Evidence:
         return ", ".join(f"{name} {verdict}" for name, verdict in zip(names, self.verdicts(*names), strict=True))
 
     def number(self, name: str, compared: str) -> Mapping[str, float]:
-        """A number of a claim, its value, error and p; ValueError names those that it has."""
+        """A number of a claim, its value, error, p and detectable; ValueError names those that it has."""
         known = [what for claim, what in self._numbers if claim == name]
         return self._numbers[name, choose(f"comparison of {name}", compared, known)]
 

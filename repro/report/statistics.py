@@ -60,6 +60,13 @@ class Estimate(NamedTuple):
         """Half the width of the two-sided interval of that level."""
         return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
 
+    def detectable(self, power: float = 0.8, level: float = 0.95) -> float:
+        """The least true difference that this error lets see, two-sided at 1 - `level`, with a probability of `power`.
+
+        By the quantiles of Student's t, (t_(1+level)/2 + t_power) error, which is near that of its noncentral form.
+        """
+        return self.reach(level) + float(special.stdtrit(self.df, power)) * self.error
+
 
 class Deviation(NamedTuple):
     """The standard deviation between runs that differ in their seed alone, and its degrees of freedom."""
@@ -131,11 +138,15 @@ def contrast(runs: DataFrame, first: Any, second: Any, judged: DataFrame | None 
     return Estimate(value, error, df, (*map(int, counts),))
 
 
-def two_way(runs: DataFrame) -> Deviation:
+def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
     """The deviation that is left when rows and seeds have an effect each, for runs whose seeds share their data.
 
     Least squares of x_ij = row_i + seed_j; df is the number of runs minus the rank of that model, (rows - 1)
     (seeds - 1) where none is missing.
+
+    Args:
+        blocks: of every row, in which its seeds have their effects, such as the size of its batches: a seed draws
+            others for another size. All rows are one block by default; squares and df of several add up.
 
     Returns:
         NaN with 0 degrees of freedom if the runs leave none.
@@ -144,22 +155,26 @@ def two_way(runs: DataFrame) -> Deviation:
     row, seed = np.nonzero(~np.isnan(values))
     if not len(row):
         return Deviation(math.nan, 0)
-    known = values[row, seed]
-    design = np.hstack([np.eye(runs.shape[0])[row], np.eye(runs.shape[1])[seed]])
+    known, (rows, seeds) = values[row, seed], runs.shape
+    block = np.zeros(rows, int) if blocks is None else pd.factorize(blocks[runs.index])[0]
+    design = np.hstack([np.eye(rows)[row], np.eye((block.max() + 1) * seeds)[block[row] * seeds + seed]])
     solution, _, rank, _ = np.linalg.lstsq(design, known)
     df = len(known) - int(rank)
     squares = float(((known - design @ solution) ** 2).sum())
     return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
-def paired_contrast(runs: DataFrame, first: Any, second: Any) -> Estimate:
+def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | None = None) -> Estimate:
     """The mean difference of two rows over the n seeds they share, its error from `two_way` residuals.
 
         error = s sqrt(2/n)
 
     The two or three differences of one pair alone would let an accidentally small error decide.
+
+    Args:
+        blocks: as for `two_way`; both rows are of one.
     """
-    differences, deviation = (runs.loc[first] - runs.loc[second]).dropna(), two_way(runs)
+    differences, deviation = (runs.loc[first] - runs.loc[second]).dropna(), two_way(runs, blocks)
     count = len(differences)
     error = deviation.value * math.sqrt(2 / count) if count else math.nan
     return Estimate(float(differences.mean()), error, deviation.df, (count, count))

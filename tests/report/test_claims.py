@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from pandas import DataFrame, Series
@@ -136,6 +137,32 @@ def test_paired_runs_have_the_error_of_rows_and_seeds():
     number, = compared(claim("method=sce", "method=moco"), results(values)._replace(paired=True)).values()
     assert number.error == pytest.approx(statistics.two_way(runs(values)).value * math.sqrt(2 / 3))
     assert number.error < compared(claim("method=sce", "method=moco"), results(values))["sce over moco, keys 1"].error
+
+
+def test_seeds_pair_rows_that_share_all_but_what_is_compared():
+    """With one key a seed is high, with two it is low: within a number of keys nothing is left of that."""
+    values = {(method, keys): [base + sign * effect + noise * seed for seed, effect in enumerate((0.0, 8.0, 3.0))]
+              for method, base, noise in (("moco", 0.0, 0.1), ("sce", 1.0, 0.3), ("jcl", 2.0, 0.2))
+              for keys, sign in ((1, 1.0), (2, -1.0))}
+    paired = results(values)._replace(paired=True)
+    numbers = compared(claim("method=sce", "method=moco"), paired)
+    left = [smf.ols("ours ~ C(method) + C(seed)", paired.rows.query("keys == @keys")).fit() for keys in (1, 2)]
+    df = sum(block.df_resid for block in left)
+    deviation = math.sqrt(sum(block.ssr for block in left) / df)
+    assert [number.error for number in numbers.values()] == pytest.approx([deviation * math.sqrt(2 / 3)] * 2)
+    assert {number.df for number in numbers.values()} == {df}
+    assert compared(claim("keys=2", "keys=1"), paired)["keys 2 over keys 1, sce"].error > 10 * deviation
+
+
+def test_paired_runs_are_pooled_within_their_experiment():
+    values = {("moco", 1): [1.0, 1.2, 0.9], ("sce", 1): [2.1, 2.0, 2.2]}
+    wild = {("moco", 1): [0.0, 9.0, -9.0], ("sce", 1): [5.0, -9.0, 3.0]}
+    rows = pd.concat([results(values, experiment="calm").rows, results(wild, experiment="wild").rows])
+    both = Results(rows.reset_index(drop=True), ["experiment", "method"], PAPER, paired=True)
+    numbers = compared(claim("method=sce", "method=moco"), both)
+    for name, alone in (("calm", values), ("wild", wild)):
+        assert numbers[f"sce over moco, {name}"].error == pytest.approx(
+            statistics.two_way(runs(alone)).value * math.sqrt(2 / 3))
 
 
 def test_what_a_claim_names_and_results_lack_is_missing():

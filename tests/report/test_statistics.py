@@ -82,6 +82,14 @@ def test_a_direction_and_a_bound_are_those_of_student():
     assert estimate.p("two-sided", 1) == pytest.approx(2 * upper)
 
 
+@pytest.mark.parametrize("df", [4, 12, 52])
+def test_a_difference_that_can_be_detected_is_seen_by_as_many_tests(df):
+    """By the noncentral form of Student's t, which is exact."""
+    difference = statistics.Estimate(0.0, 0.7, df, (3, 3)).detectable()
+    seen = stats.nct(df, difference / 0.7).sf(stats.t(df).ppf(0.975))
+    assert seen == pytest.approx(0.8, abs=0.02)
+
+
 @pytest.mark.parametrize(("value", "p"), [(0.2, 0.0), (0.0, 0.5), (-0.2, 1.0)])
 def test_a_difference_without_error_is_certain(value, p):
     assert statistics.Estimate(value, 0.0, 3, (2, 2)).p("greater") == p
@@ -117,6 +125,20 @@ def test_two_way_residuals_are_those_of_rows_and_seeds(missing):
     value, df = statistics.two_way(runs)
     assert value == pytest.approx(math.sqrt(fitted.mse_resid))
     assert df == fitted.df_resid
+
+
+@pytest.mark.parametrize("missing", [(), (("a", 0), ("f", 2)), (("a", 0), ("b", 0))])
+def test_seeds_have_their_effects_within_a_block_of_rows(missing):
+    runs = made_up(rows=6, missing=missing)
+    runs.iloc[:3] += np.array([0.0, 5.0, -3.0])  # a seed is high in one block and low in the other
+    runs.iloc[3:] += np.array([4.0, -6.0, 1.0])
+    blocks = Series(["few", "few", "few", "many", "many", "many"], runs.index)
+    fitted = [smf.ols("x ~ C(row) + C(seed)", long(runs[blocks == name])).fit() for name in ("few", "many")]
+    value, df = statistics.two_way(runs, blocks[::-1])
+    assert df == sum(block.df_resid for block in fitted)
+    assert value == pytest.approx(math.sqrt(sum(block.ssr for block in fitted) / df))
+    assert statistics.paired_contrast(runs, "e", "d", blocks).df == df
+    assert value < statistics.two_way(runs).value / 2
 
 
 def test_two_seeds_of_one_row_leave_nothing_for_two_way_residuals():
