@@ -442,7 +442,8 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
 
     Returns:
         The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
-        id, compared, value, error, p (two-sided, of no difference), detectable (see `statistics.Estimate`), runs.
+        id, compared, value, error, p (two-sided, of no difference), reach and detectable (see `statistics.Estimate`),
+        runs.
     """
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
@@ -452,10 +453,10 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
             raise ValueError(f"{name}: {error}") from error
         found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
-                     "detectable": number.detectable(), "runs": " and ".join(map(str, number.runs))}
-                    for what, number in estimates.items()]
+                     "reach": number.reach(), "detectable": number.detectable(),
+                     "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
     judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
-    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "detectable", "runs"])
+    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "reach", "detectable", "runs"])
 
 
 # For readers
@@ -509,7 +510,7 @@ class Evidence:
         return ", ".join(f"{name} {verdict}" for name, verdict in zip(names, self.verdicts(*names), strict=True))
 
     def number(self, name: str, compared: str) -> Mapping[str, float]:
-        """A number of a claim, its value, error, p and detectable; ValueError names those that it has."""
+        """A number of a claim, its value, error, p, reach and detectable; ValueError names those that it has."""
         known = [what for claim, what in self._numbers if claim == name]
         return self._numbers[name, choose(f"comparison of {name}", compared, known)]
 
