@@ -1,5 +1,6 @@
 """How the taxonomy's recipes are trained and measured."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,6 +68,11 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
         knn1: nearest neighbour by cosine, percent.
         linear_unseen, linear_standardised_unseen, knn1_unseen: the same without the test sequences that repeat a
             training sequence; absent if all of them do.
+        linear_without_originals: the linear probe trained without the training sequences that the test split repeats,
+            what their copies are worth to the probe being `linear` minus this; of all test sequences too. Absent if
+            there are none, or no others.
+        linear_without_originals_unseen: that probe without the test sequences that repeat a training sequence; absent
+            if all of them do.
         embedding_spread: `spread` of the unit-length embeddings: 1 for a mean of zero, 0 when all are equal. They are
             read through the head, which AD, CD and AD+CD never train.
         readout_spread: the same of the readouts, without a head, over the root mean square of their norm.
@@ -76,13 +82,13 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     """
     data, recipe, last = learner.data, learner.recipe, {}
     if recipe.select == "best_on_test":
-        right = _probed(learner, learner.features(data)[0], recipe.probe_learning_rate)
+        right = _probed(learner, data, learner.features(data)[0], recipe.probe_learning_rate)
         last = {"linear_last": _reported(right, "last")}
         learner.restore()
     readouts, embeddings = learner.features(data)
     test = data.test.to(readouts.device)
     norm = readouts[test].square().sum(1).mean().sqrt().item()
-    result = _accuracies(learner, readouts, recipe.select)
+    result = _accuracies(learner, readouts, recipe.select) | _without_originals(learner, readouts)
     result["embedding_spread"] = spread(embeddings[test])
     result["readout_spread"] = spread(readouts[test]) / norm if norm else 0.0
     if recipe.trains_decoder:
@@ -106,8 +112,8 @@ def _accuracies(learner: Pretrainer, readouts: Tensor, select: str) -> dict[str,
     scaled = standardised(readouts, readouts[data.train.to(readouts.device)])
     *known, test_labels = split(data, readouts)
     right = {
-        "linear": _probed(learner, readouts, recipe.probe_learning_rate),
-        "linear_standardised": _probed(learner, scaled, recipe.probe_standardised_rate),
+        "linear": _probed(learner, data, readouts, recipe.probe_learning_rate),
+        "linear_standardised": _probed(learner, data, scaled, recipe.probe_standardised_rate),
         "knn1": (nearest_labels(*known) == test_labels)[None],
     }
     result = {name: _reported(epochs, select) for name, epochs in right.items()}
@@ -118,12 +124,27 @@ def _accuracies(learner: Pretrainer, readouts: Tensor, select: str) -> dict[str,
     return result
 
 
-def _probed(learner: Pretrainer, features: Tensor, learning_rate: float) -> Tensor:
-    """Whether a linear probe is right, after every epoch and for every test sequence, (epochs, m) bool."""
-    recipe, (*known, test_labels) = learner.recipe, split(learner.data, features)
+def _without_originals(learner: Pretrainer, readouts: Tensor) -> dict[str, float]:
+    """A linear probe trained without what the test split repeats; nothing where it repeats none or all of it."""
+    data, recipe = learner.data, learner.recipe
+    others = data.train & ~data.originals
+    if not data.originals.any() or not others.any():
+        return {}
+    reduced = dataclasses.replace(data, train=others)
+    right = _probed(learner, reduced, readouts, recipe.probe_learning_rate)
+    result = {"linear_without_originals": _reported(right, recipe.select)}
+    unseen = ~data.repeated[data.test].to(readouts.device)
+    if unseen.any():
+        result["linear_without_originals_unseen"] = _reported(right[:, unseen], recipe.select)
+    return result
+
+
+def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_rate: float) -> Tensor:
+    """Whether a linear probe is right, after every epoch and for every test sequence of the data, (epochs, m) bool."""
+    recipe, (*known, test_labels) = learner.recipe, split(data, features)
     rates = cosine_rates(recipe.probe_epochs, learning_rate, recipe.probe_final_rate)
     settings = {"batch": recipe.probe_batch, "momentum": recipe.probe_momentum, "seed": learner.seed}
-    return linear_predictions(*known, classes=len(learner.data.actions), rates=rates, **settings) == test_labels
+    return linear_predictions(*known, classes=len(data.actions), rates=rates, **settings) == test_labels
 
 
 def _reported(right: Tensor, select: str) -> float:

@@ -185,12 +185,25 @@ def objectives(values, seeds=3, spread=0.1):
     return DataFrame(rows)
 
 
-def test_what_is_lost_with_a_term_and_gained_by_mixing():
+def test_what_is_lost_with_a_term():
     values = {name: 80.0 - 4.0 * ("CD" in name.split("+")) for name in glm.OBJECTIVES}
     assert taxonomy.lowered_by_contrastive_decoder(objectives(values))["points"].tolist() == [pytest.approx(4)] * 7
+
+
+def test_gains_by_mixing_have_the_error_of_their_seeds():
     values = {"AE": 50.0, "CE": 80.0, "AD": 82.0, "AE+AD": 70.0, "CE+AD": 84.0, "AE+CE": 81.0, "AE+CE+AD": 83.0}
-    gains = taxonomy.gains_of_mixing(objectives(values))["points"]
-    assert sorted(gains) == pytest.approx([-1.0, 1.0])  # AE+CE+AD over CE+AD, AE+CE over CE
+    rows = objectives(values | {"random": 99.0})
+    gains = taxonomy.gains_of_mixing(rows).set_index("objectives")
+    assert gains["points"].to_dict() == pytest.approx({"AE+CE": 1.0, "AE+CE+AD": -1.0})  # over CE, over CE+AD
+    assert gains["points_error"].to_numpy() == pytest.approx(0.1 * (2 / 3) ** 0.5)  # every row deviates by 0.1
+    assert (gains["points_df"] == 14).all()  # of seven rows, two each
+    wide = rows["objectives"].eq("AE+CE")
+    rows.loc[wide, "ours"] = 81.0 + 10 * (rows.loc[wide, "ours"] - 81.0)
+    first, second = (rows.loc[rows["objectives"] == name, "ours"] for name in ("AE+CE", "CE"))
+    gains = taxonomy.gains_of_mixing(rows).set_index("objectives")
+    assert gains.loc["AE+CE", "points_error"] == pytest.approx((first.var() / 3 + second.var() / 3) ** 0.5)  # Welch's
+    assert (gains["points_df"] == [pytest.approx(2, abs=0.1), 12]).all()
+    assert taxonomy.gains_of_mixing(objectives({"CE": 80.0, "AD": 82.0})).empty
 
 
 def test_the_lead_of_the_best_has_the_error_of_two_runs():

@@ -201,4 +201,9 @@ def test_real_recordings_of_which_some_are_repeated(runs):
     rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.train]}
     repeated = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences])
     assert torch.equal(loaded.repeated, repeated & loaded.test) and loaded.repeated.sum() == 93
-    assert torch.equal(loaded.repeated, ((loaded.labels == 1) | (loaded.labels == 2)) & loaded.test)
+    two = (loaded.labels == 1) | (loaded.labels == 2)
+    assert torch.equal(loaded.repeated, two & loaded.test)
+    rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.test]}
+    originals = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences]) & loaded.train
+    assert torch.equal(loaded.originals, originals) and torch.equal(originals, two & (loaded.views == 2))
+    assert loaded.originals.sum() == 93 and not (loaded.originals & loaded.repeated).any()

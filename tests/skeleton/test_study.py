@@ -57,10 +57,37 @@ def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(da
     assert found["select"] == select and found["knn1"] == pretrainer.accuracy_on_test()
 
 
+@pytest.mark.parametrize("select", ["last", "best_on_test"])
+def test_without_originals_the_probe_is_that_of_the_training_sequences_that_no_test_sequence_equals(data, select):
+    assert not [name for name in study.measure(untrained(data)) if "originals" in name]
+    data = with_repeats(data, 30)
+    pretrainer = untrained(data, seed=1, probe_epochs=5, select=select)
+    readouts, parts = pretrainer.features(data)[0], data.frames.split(data.lengths.tolist())
+    trained, tested = (part.nonzero().flatten().tolist() for part in (data.train, data.test))
+    kept = [row for row in trained if not any(torch.equal(parts[row], parts[other]) for other in tested)]
+    new = [row for row in tested if not any(torch.equal(parts[row], parts[other]) for other in trained)]
+    assert len(kept) == len(trained) - 30 and len(new) == len(tested) - 30
+    found = study.measure(pretrainer)
+    for ending, asked in (("", tested), ("_unseen", new)):
+        sides = (readouts[kept], data.labels[kept], readouts[asked], data.labels[asked])
+        own = linear_probe(*sides, classes=10, batch=128, rates=cosine_rates(5, 2.0, 0.01), momentum=0.9, seed=1)
+        expected = max(own) if select == "best_on_test" else own[-1]
+        assert found[f"linear_without_originals{ending}"] == expected
+    assert found["linear_without_originals"] != found["linear"]
+
+
 def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(data):
     data = with_repeats(data, int(data.train.sum()))
     found = study.measure(untrained(data))
-    assert not [name for name in found if name.endswith("_unseen")] and found["knn1"] == 100.0
+    assert not [name for name in found if name.endswith(("_unseen", "_originals"))] and found["knn1"] == 100.0
+
+
+def test_where_all_test_sequences_are_repeated_the_probe_has_the_others_of_training(data):
+    whole = with_repeats(data, 20)
+    data = dataclasses.replace(whole, test=whole.repeated)
+    found = study.measure(untrained(data))
+    assert data.test.sum() == 20 and "linear_without_originals" in found
+    assert not [name for name in found if name.endswith("_unseen")]
 
 
 @pytest.mark.parametrize(("objectives", "decoded"), [("random", False), ("AE+CE", False), ("CD", True), ("AD", True)])
