@@ -19,6 +19,7 @@ from repro.run.export import read_cells
 CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
 SAVED = {name: experiment for name, experiment in experiments.experiments().items() if experiment.data}
 GOLDEN = Path(__file__).parent / "golden" / "experiments.csv"
+SOUND = {"table": "taxonomy", "says": "so"}  # an entry
 
 
 @pytest.fixture(autouse=True)
@@ -93,14 +94,25 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
 
 
 @pytest.mark.parametrize(("entry", "message"), [
-    ({"table": "taxonomi"}, "table='taxonomi' is not one of: .*taxonomy"),
-    ({"table": "taxonomy", "says": "", "sedes": 1}, "parameter='sedes' is not one of: .*did you mean 'seeds'"),
-    ({"table": "taxonomy"}, ".*missing 1 required keyword-only argument: 'says'"),
+    ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
+    (SOUND | {"sedes": 1}, "parameter='sedes' is not one of: .*did you mean 'seeds'"),
+    ({"table": "taxonomy"}, "lacks says; add it"), ({"says": "so"}, "lacks table"), (None, "'NoneType' object is not"),
+    (SOUND | {"preset": "smok"}, "preset='smok' is not one of: auto, "),
+    (SOUND | {"seeds": "x"}, "seeds='x' should be"), (SOUND | {"dataset": "ntuu"}, "dataset='ntuu' is not one of"),
+    (SOUND | {"variant": "x"}, "variant='x' is not one of"),
+    (SOUND | {"fields": {"objectives": "CX"}}, "objectives='CX': term='CX' is not one of"),
+    (SOUND | {"fields": {"dropuot": 2}}, "parameter='dropuot' does not exist"),
+    (SOUND | {"fields": {"shear": -1}}, "shear=-1.0 should be at least 0"),
+    (SOUND | {"earlier": {"sheer": 1}}, "'sheer' is not a field"),
+    (SOUND | {"data": "a" * 64}, "has no attribute"),
+    (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
+    (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
+    (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "by='layer' is not one of"),
 ])
-def test_an_entry_that_asks_for_what_there_is_not_is_named(monkeypatch, entry, message):
-    monkeypatch.setattr(papers, "saved", lambda: {"odd": entry})
-    with pytest.raises(ValueError, match=f"the entry odd of an experiments.yaml: {message}"):
-        experiments.experiments.__wrapped__()
+def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
+    monkeypatch.setattr(papers, "saved", lambda: {"odd": (Path("mine/experiments.yaml"), entry)})
+    with pytest.raises(ValueError, match=f"mine/experiments.yaml, entry odd: .*{message}"):
+        find("odd")
 
 
 def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
