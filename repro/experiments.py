@@ -295,7 +295,6 @@ def find(name: str) -> Experiment:
         found = Experiment(name=name, **entry)
         table, dataset = found.declared, found.dataset or found.declared.datasets[0]
         parse_numbers("seeds", found.seeds)
-        choose("by", found.data.get("by", "dataset"), table.study.fields)
         preset = resolved(found.preset, choose("dataset", dataset, table.datasets))
         for row in table.asked(dataset, preset, found.variant, **found.fields):
             digest = found.digest(row.recipe.replace(**found.earlier))

@@ -107,7 +107,7 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
     (SOUND | {"data": "a" * 64}, "has no attribute"),
     (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
     (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
-    (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "by='layer' is not one of"),
+    (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "has no attribute 'layer'"),
 ])
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
     monkeypatch.setattr(papers, "saved", lambda: {"odd": (Path("mine/experiments.yaml"), entry)})

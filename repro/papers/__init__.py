@@ -128,10 +128,7 @@ def pictures() -> "dict[str, Picture]":
 
 
 def listed(name: str) -> "DataFrame":
-    """The rows of the list "claims" or "discrepancies" of every paper, with its title as `paper`.
-
-    ValueError names the file of a row whose id another one has.
-    """
+    """The rows of all papers' "claims" or "discrepancies", with the title as `paper`; ValueError if an id is twice."""
     from repro.report.claims import read_list
 
     rows = _of_every_paper(f"{name}.csv", read_list)
