@@ -147,7 +147,6 @@ def recipe(
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
-    choose("name", name, [*papers.lines(), *papers.saved()])
     experiment, arguments = _asked(name, _choices(context))
     rows = []
     for field, value, source in experiment.declared.described(**arguments):

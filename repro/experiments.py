@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,12 +29,12 @@ from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
 from repro.data.parallel import Workers
-from repro.recipe import choose
+from repro.recipe import choose, parse_numbers
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store, warn_once
-from repro.table import Asked, Study, Table, require_parameter
+from repro.table import NUMBERS, Asked, Study, Table, require_parameter, resolved
 
 if TYPE_CHECKING:
     import torch
@@ -273,26 +274,35 @@ class Experiment:
 
 @functools.cache
 def experiments() -> dict[str, Experiment]:
-    """Every experiment by name: those of each paper, then the tables.
-
-    Raises:
-        ValueError: if an entry names a table or parameter that there is not, or a name is there twice.
-    """
-    known = {}
-    for name, entry in papers.saved().items():
-        try:
-            for part in entry:
-                choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
-            choose("table", entry.get("table"), papers.lines())
-            known[name] = Experiment(name=name, **entry)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"the entry {name} of an experiments.yaml: {error}") from error
-    return known | {name: Experiment(name=name, table=name, says=line) for name, line in papers.lines().items()}
+    """Every experiment by name: those of each paper, then the tables; raises as `find`."""
+    return {name: find(name) for name in (*papers.saved(), *papers.lines())}
 
 
 def find(name: str) -> Experiment:
-    """An experiment by name; ValueError names those there are."""
-    return experiments()[choose("experiment", name, experiments())]
+    """An experiment by name: an entry of a paper, whose data need not be here, or a table with its defaults.
+
+    ValueError names those there are, or the file and the entry, with what it lacks or asks for that there is not.
+    """
+    if choose("experiment", name, (*papers.saved(), *papers.lines())) in papers.lines():
+        return Experiment(name=name, table=name, says=papers.lines()[name])
+    file, entry = papers.saved()[name]
+    try:
+        for part in entry:
+            choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
+        if lacking := [part for part in ("table", "says") if part not in entry]:
+            raise ValueError(f"lacks {' and '.join(lacking)}; add it")
+        choose("table", entry["table"], papers.lines())
+        found = Experiment(name=name, **entry)
+        table, dataset = found.declared, found.dataset or found.declared.datasets[0]
+        parse_numbers("seeds", found.seeds)
+        preset = resolved(found.preset, choose("dataset", dataset, table.datasets))
+        for row in table.asked(dataset, preset, found.variant, **found.fields):
+            digest = found.digest(row.recipe.replace(**found.earlier))
+            if not re.fullmatch("([0-9a-f]{64})?", str(digest)):
+                raise ValueError(f"digest={digest!r} should be the 64 characters that figures/cells.csv has")
+        return found
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file}, entry {name}: {error}") from error
 
 
 def results(name: str, frame: str = "") -> DataFrame:
@@ -448,7 +458,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.export.everything` does. ValueError if there are none.
+            one all stored cells, as `run.export.everything` does. ValueError if there are none, or columns are lacking.
     """
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
@@ -457,6 +467,8 @@ def draw(name: str, rows: DataFrame) -> Any:
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     if rows.empty:
         raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
+    if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
+        raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
     shown = _in_settings(table, rows)
     if len(shown) < len(rows):
         print("drawn is the first of several settings; give draw the rows of another to see it")
@@ -498,7 +510,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
 
     cells = everything()
     warn_of_other_code(cells, studies().values())
-    known = [name for name in (*experiments(), *papers.pictures()) if name not in papers.lines()]
+    known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in names] or known
     written: list[Path] = []
     failed: dict[str, Exception] = {}

@@ -23,12 +23,13 @@ EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", typ
 
 
 def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
-    """`value` if it is one of `allowed`; else ValueError names the parameter, the value, these and the closest one."""
+    """`value` if it is one of `allowed`; else ValueError names the closest one, the parameter, the value and these."""
     allowed = list(allowed)
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     options = [str(option) for option in allowed]
-    raise ValueError(f"{parameter}={value!r} is not one of: {', '.join(options)}{closest(str(value), options)}")
+    refused = f"{parameter}={value!r} is not one of: {', '.join(options)}"
+    raise ValueError(f"{closest(str(value), options)} {refused}".lstrip("; "))
 
 
 def closest(name: str, names: Iterable[str]) -> str:

@@ -116,8 +116,8 @@ REFUSED = [  # what is typed, and what the message says
     ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
     ("run", "nothing stands where the table should: repro run NAME ...; tables are "),
     ("run --epochs 3 taxonomy", "--epochs stands where the table should: repro run NAME ...; tables are "),
-    ("run taxonomi", "; did you mean 'taxonomy'?"),
-    ("run taxonomy_ulca", "; did you mean 'taxonomy_ucla'?"),
+    ("run taxonomi", "repro: did you mean 'taxonomy'? name='taxonomi' is not one of: "),
+    ("run taxonomy_ulca", "repro: did you mean 'taxonomy_ucla'? "),
     ("run taxonomy --objectives CE+AD,AD+CE", "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
     ("run taxonomy --epochs 3 4", "'4' is no option; options begin with --, and a list has commas"),
     ("run taxonomy --epochs 3 --epochs=4", "--epochs is there twice; give its values as a comma list"),
@@ -139,7 +139,7 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare cifar10", "cifar10 needs no command: it is prepared when it is loaded"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
-    ("claims --paper jcl", "CM-ACC, JCL, SCE, taxonomy; did you mean 'JCL'?"),
+    ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ]
 
 

@@ -125,11 +125,11 @@ def test_a_field_or_variant_that_no_row_uses_is_refused_naming_who_does(asked, m
     ({"depth": 0}, "depth=0 should be at least 1"), ({"depth": "x"}, "depth='x' should be"),
     ({"depth": "2,2"}, "depth='2,2' names 2 twice"), ({"seeds": "0,0"}, "seeds='0,0' names 0"),
     ({"seeds": "-1"}, "whole numbers from 0"), ({"device": "gpu"}, "device='gpu' is not one"),
-    ({"preset": "papr"}, "preset='papr' is not one of: auto, paper, quick, smoke; did you mean 'paper'"),
+    ({"preset": "papr"}, "did you mean 'paper'. preset='papr' is not one of: auto, paper, quick, smoke"),
     ({"dataset": "ntu"}, "dataset='ntu' is not one of: synthetic, ucla"),
     ({"dataset": ""}, "dataset='' is not one of: synthetic, ucla"),
     ({"variant": "froze"}, "variant='froze' is not one of: none, frozen, light"),
-    ({"method": "haevy"}, "method='haevy' is not one of: plain, heavy, both; did you mean 'heavy'"),
+    ({"method": "haevy"}, "did you mean 'heavy'. method='haevy' is not one of: plain, heavy, both"),
 ])
 def test_what_does_not_exist_is_refused_by_name(choices, message):
     with pytest.raises(TypeError if message.startswith("parameter=") else ValueError, match=message):
@@ -253,8 +253,8 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"preset": "papr"}, "preset='papr' is not one of: paper, quick, smoke"),
-    ({"dataset": "uclla (subset)"}, "dataset='uclla' is not one of: "),
+    ({"preset": "papr"}, "did you mean 'paper'? preset='papr' is not one of: paper, quick, smoke"),
+    ({"dataset": "uclla (subset)"}, "did you mean 'ucla'? dataset='uclla' is not one of: "),
     ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
 ])
@@ -604,7 +604,7 @@ def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
 def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
     taken(monkeypatch)
     assert find_table("called") is CALLED
-    with pytest.raises(ValueError, match="table='caled' is not one of: made_up, called, methods; did you mean"):
+    with pytest.raises(ValueError, match=r"did you mean 'called'\? table='caled' is not one of: made_up, called"):
         run_table("caled")
     with pytest.raises(ValueError, match=r"name='made_up' is not one of: methods$"):
         draw("made_up", frame())

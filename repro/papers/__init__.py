@@ -66,21 +66,28 @@ def lines() -> dict[str, str]:
 
 
 @functools.cache
-def saved() -> dict[str, dict[str, Any]]:
-    """The entries of `experiments.yaml` of all papers, by name; see `repro.experiments`.
+def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The entries of `experiments.yaml` of all papers, each with its file, by name; see `repro.experiments`.
 
     Raises:
-        ValueError: if two have one name, or one has that of a table.
+        ValueError: if a file cannot be read, two entries have one name, or one has that of a table.
     """
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in (folder / "experiments.yaml" for folder in folders().values()):
         if not path.exists():
             continue
-        of_paper = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for name, entry in of_paper.items():
-            if name in entries or name in lines():
-                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
-            entries[name] = entry
+        try:
+            with path.open("rb") as file:
+                loader = yaml.SafeLoader(file)
+                if not isinstance(node := loader.get_single_node(), yaml.MappingNode):
+                    raise yaml.YAMLError("it should be experiments by name, NAME: {table: ..., says: ...}")
+                for key, entry in node.value:  # a dict would keep the last of two of one name
+                    if (name := key.value) in entries or name in lines():
+                        raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
+                    entries[name] = path, loader.construct_document(entry)
+        except yaml.YAMLError as error:
+            told = " ".join(str(error).split())
+            raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
     return entries
 
 
@@ -121,10 +128,13 @@ def pictures() -> "dict[str, Picture]":
 
 
 def listed(name: str) -> "DataFrame":
-    """The rows of that list of every paper that has one, "claims" or "discrepancies", with its title as `paper`."""
+    """The rows of all papers' "claims" or "discrepancies", with the title as `paper`; ValueError if an id is twice."""
     from repro.report.claims import read_list
 
-    return _of_every_paper(f"{name}.csv", read_list).drop(columns="folder")
+    rows = _of_every_paper(f"{name}.csv", read_list)
+    for row in rows[rows["id"].duplicated()].itertuples():
+        raise ValueError(f"{folders()[row.folder] / name}.csv: {row.id} is the id of two rows; give one another")
+    return rows.drop(columns="folder")
 
 
 def verdicts() -> "DataFrame":

@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from repro import experiments
 from repro.data import manifest
-from repro.papers import joined, listed, offered, titles
+from repro.papers import joined, lines, listed, offered, saved, titles
 from repro.recipe import choose
 from repro.report.claims import CLOSED, COMPARED, LEVELS, PRINTED, VERDICTS, Read, Results, judge, level_of
 from repro.report.printed import printed
@@ -62,7 +62,7 @@ def reader() -> Read:
     """
     cells = everything()
     derived = joined("derived table", offered("DERIVED", "claims"))
-    if both := derived.keys() & experiments.experiments().keys():
+    if both := derived.keys() & {*saved(), *lines()}:
         raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
 
     @functools.cache

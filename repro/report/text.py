@@ -6,9 +6,12 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.recipe import in_words
+from repro.report import statistics
+from repro.report.claims import runs_of
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -28,8 +31,8 @@ def readable(rows: DataFrame, against: Mapping[str, Any] | None = None) -> str:
     Args:
         rows: of `repro.run_table`.
         against: fields with a value each: every row's difference from the row that has these, and is otherwise as it is
-            itself, is added, with its standard error, sqrt(s_1^2 / n_1 + s_2^2 / n_2), where both have several seeds.
-            Of samplers on two targets "random" is the row of random draws on a row's own target.
+            itself, is added, with its standard error by `statistics.contrast` of all these rows, as claims have it of
+            those of an experiment. Of samplers on two targets "random" is that of random draws on a row's own target.
     """
     if rows.empty:
         return "no cell is finished"
@@ -115,15 +118,20 @@ def _differences(rows: DataFrame, names: list[str], base: Mapping[str, Any]) -> 
     if bases.empty:
         return ["its row is not here"] * len(rows)
     others = [name for name in names if name not in base and name != "departures"]
-    texts = []
+    away = (rows["std"] * ((rows["n_seeds"] - 1) / 2) ** 0.5).fillna(0)  # of two runs that make all of the deviation
+    by_seed = []  # of the same means, deviations and counts, which are all that a contrast depends on
+    for seed in range(rows["n_seeds"].max()):
+        ours = rows["ours"] + {0: away, 1: -away}.get(seed, 0)
+        by_seed.append(rows.assign(recipe=rows.index, seed=seed, ours=ours)[rows["n_seeds"] > seed])
+    runs, kinds = runs_of(pd.concat(by_seed), "ours")
+    judged, texts = statistics.deviations(runs, kinds), []
     for place, row in rows.iterrows():
         alike = bases[(bases[others] == row[others]).all(axis="columns")]
-        if alike.empty or place in bases.index:
+        if alike.empty or place in bases.index or not {place, alike.index[0]} <= {*runs.index}:
             texts.append("")
             continue
-        other = alike.iloc[0]
-        error = math.sqrt(row["std"] ** 2 / row["n_seeds"] + other["std"] ** 2 / other["n_seeds"])
-        texts.append(f"{row['ours'] - other['ours']:+.1f}, s.e. {'unknown' if math.isnan(error) else f'{error:.1f}'}")
+        found = statistics.contrast(runs, place, alike.index[0], judged)
+        texts.append(f"{found.value:+.1f}, s.e. {'unknown' if math.isnan(found.error) else f'{found.error:.1f}'}")
     return texts
 
 

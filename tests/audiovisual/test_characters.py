@@ -249,8 +249,8 @@ def test_queries_and_keys_can_have_the_same_change(view):
     ({"categories": 11}, "categories=11 should be at most 10, the characters there are"),
     ({"distinct": 101, "pairs": 200}, "distinct=101 should be at most 100, of 200 training pairs and 100 grids"),
     ({"distinct": 90, "pairs": 80}, "distinct=90 should be at most 80, of 80 train"),
-    ({"frequency": "zip"}, "frequency='zip' is not one of: balanced, zipf; did you mean 'zipf'"),
-    ({"view": "character"}, "view='character' is not one of: affine, characters; did you mean 'characters'"),
+    ({"frequency": "zip"}, "did you mean 'zipf'. frequency='zip' is not one of: balanced, zipf"),
+    ({"view": "character"}, "did you mean 'characters'. view='character' is not one of: affine"),
 ])
 def test_impossible_options(options, message):
     with pytest.raises(ValueError, match=message):

@@ -80,7 +80,7 @@ def test_roots_are_those_of_the_checkout_or_of_the_environment(tmp_path, monkeyp
 
 def test_an_unknown_data_set_names_the_declared_ones(project):
     project(declared())
-    with pytest.raises(ValueError, match="dataset='thing' is not one of: things; did you mean 'things'"):
+    with pytest.raises(ValueError, match=r"did you mean 'things'\? dataset='thing' is not one of: things"):
         manifest.load_manifest("thing")
 
 
@@ -195,7 +195,7 @@ COLUMNS = {"views": np.array([1, 2, 3, 1]), "subjects": np.array([1, 1, 2, 2])}
 
 
 @pytest.mark.parametrize(("train", "test", "message"), [
-    ({"view": [1]}, {"views": [2]}, "column of train='view' is not one of: views, subjects; did you mean 'views'"),
+    ({"view": [1]}, {"views": [2]}, "did you mean 'views'. column of train='view' is not one of: views, subjects"),
     ({"views": [1]}, {}, "test names no column; choose among views, subjects"),
 ])
 def test_splits_that_select_by_nothing_are_refused(train, test, message):

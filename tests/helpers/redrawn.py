@@ -19,9 +19,11 @@ def redraw(folder, cells=None, *saved, pictures=None):
     Returns the files, and the errors by name.
     """
     cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
+    by_name = {experiment.name: experiment for experiment in saved}
     with (patch.object(experiments, "everything", lambda: cells),
           patch.object(papers, "pictures", lambda: pictures or {}),
-          patch.object(experiments, "experiments", lambda: {experiment.name: experiment for experiment in saved}),
+          patch.object(papers, "saved", lambda: by_name),
+          patch.object(experiments, "find", by_name.__getitem__),
           patch.object(experiments, "Workers", lambda count: ThreadPoolExecutor(1))):
         return experiments.redraw(folder)
 

@@ -184,7 +184,7 @@ def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch):
     with pytest.raises(ValueError, match="holds other numbers of images than mine: train 3, test 2; expected train 9"):
         data.load("mine")  # what was prepared by another manifest does not count
     declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
-    with pytest.raises(ValueError, match=r"data_manifests/mine.yaml: reader='numpy_fil' is not one of: .*'numpy_file'"):
+    with pytest.raises(ValueError, match=r"did you mean 'numpy_file'. .*mine.yaml: reader='numpy_fil' is not one of"):
         data.load("mine")
 
 

@@ -77,6 +77,33 @@ def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refus
         sources.reader()
 
 
+@pytest.mark.parametrize(("text", "message"), [
+    ("odd: {table: sce, says: one}\nodd: {table: sce, says: another}\n",
+     "odd is the name of two experiments, or of a table; rename one"),
+    ("taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two experiments"),
+    ("odd: {table: sce,\n  says: so\neven: {table: sce, says: so}\n", "line 3, .*; mend it, or restore it"),
+    ("", "it should be experiments by name"), ("- odd\n", "it should be experiments by name"),
+    ("odd: \x00\n", "special characters are not allowed .*; mend it"),
+])
+def test_a_slip_in_a_list_of_experiments_is_a_line_that_names_the_file(later, tmp_path, text, message):
+    later(zz_novel={"__init__": ""})
+    (tmp_path / "zz_novel" / "experiments.yaml").write_text(text)
+    with pytest.raises(ValueError, match=rf"zz_novel.experiments\.yaml: .*{message}") as raised:
+        papers.saved.__wrapped__()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["claims", "discrepancies"])
+def test_an_id_of_two_rows_is_refused_also_across_papers(later, tmp_path, name):
+    head, row, *_ = (papers.folders()["sce"] / f"{name}.csv").read_text().splitlines()
+    known = row.partition(",")[0]
+    later(zz_novel={"__init__": 'TITLE = "Novel"\n'})
+    for rows, twice in (([row], known), ([row.replace(known, "N1", 1)] * 2, "N1")):
+        (tmp_path / "zz_novel" / f"{name}.csv").write_text("\n".join([head, *rows, ""]))
+        with pytest.raises(ValueError, match=rf"zz_novel.{name}\.csv: {twice} is the id of two rows; give one another"):
+            papers.listed(name)
+
+
 def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatch):
     for paper in ("one", "two"):
         (tmp_path / paper / "printed").mkdir(parents=True)

@@ -91,6 +91,14 @@ def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_
     assert names(pooled) == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
 
 
+def test_rows_of_another_table_and_rows_that_lack_a_column_are_refused():
+    rows = experiments.results("taxonomy_synthetic")
+    with pytest.raises(ValueError, match="rows to draw taxonomy_ucla from lack std; draw those of the table taxonomy"):
+        experiments.draw("taxonomy_ucla", rows.drop(columns="std"))
+    with pytest.raises(ValueError, match="rows to draw ohem_vs_active from lack sampler, batch, target; "):
+        experiments.draw("ohem_vs_active", rows)
+
+
 def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
     (tmp_path / "broken.csv").write_text("old")
 

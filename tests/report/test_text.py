@@ -4,10 +4,14 @@ import math
 
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 
-from repro.experiments import results
+from repro.data.manifest import project_root
+from repro.experiments import find, results
 from repro.report.text import WIDTH, across, markdown, readable
+from repro.run.export import read_cells
 
+CELLS = project_root() / "figures" / "cells.csv"
 ROWS = pd.DataFrame({
     "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
     "n_seeds": [3, 4, 0], "published": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
@@ -43,14 +47,28 @@ def test_the_difference_from_a_row_has_the_standard_error_of_two_means():
     rows = ROWS.iloc[:2]
     said = readable(rows, {"objectives": "CE"}).splitlines()[2]
     assert said.endswith(f"-28.0, s.e. {math.sqrt(1.4**2 / 3 + 1.1**2 / 4):.1f}")
-    assert readable(rows.assign(std=math.nan), {"objectives": "CE"}).splitlines()[2].endswith("-28.0, s.e. unknown")
+    single = rows.assign(std=math.nan, n_seeds=1)
+    assert readable(single, {"objectives": "CE"}).splitlines()[2].endswith("-28.0, s.e. unknown")
+    assert readable(ROWS, {"objectives": "CE"}).splitlines()[-1] == "AE          -"  # no run, no difference
+
+
+def test_the_standard_error_is_that_of_all_trained_rows_but_those_that_scatter():
+    ours = find("taxonomy_ucla").rows(read_cells(CELLS), ["seed"])
+    trained = ours[~ours["objectives"].isin(["random", "AE", "AE+CD"])]
+    fitted = smf.ols("ours ~ C(objectives)", trained).fit()
+    error = fitted.t_test("C(objectives)[T.CE] - C(objectives)[T.AE+CE+AD] = 0").sd.item()
+    lines = readable(results("taxonomy_ucla"), {"objectives": "CE"}).splitlines()
+    said = {line.split()[0]: line.rpartition("s.e. ")[2] for line in lines}
+    assert said["AE+CE+AD"] == said["CE+AD+CD"] == f"{error:.1f}" and said["AE"] != said["CE+AD+CD"]
 
 
 def test_a_row_is_held_against_the_one_that_is_as_it_is_in_all_that_is_not_named():
+    deviation = math.sqrt(2 * 1.04**2 / (2 + 1))  # pooled over rows of three and of two seeds
     assert [line.rpartition("  ")[2] for line in readable(SWEPT, {"method": "a"}).splitlines()[2:]] == [
-        "-1.5", "61.3 ± 1.0 (3)", "-10.0, s.e. unknown"]
+        "-1.5", "61.3 ± 1.0 (3)", f"-10.0, s.e. {deviation * math.sqrt(1 / 2 + 1):.1f}"]
     assert [line.rpartition("  ")[2] for line in readable(SWEPT, {"keys": 2.0, "method": "a"}).splitlines()[2:]] == [
-        "-11.3, s.e. unknown", "61.3 ± 1.0 (3)", "-21.3, s.e. 0.6"]
+        f"-11.3, s.e. {deviation * math.sqrt(1 + 1 / 3):.1f}", "61.3 ± 1.0 (3)",
+        f"-21.3, s.e. {deviation * math.sqrt(1 / 2 + 1 / 3):.1f}"]
     assert all(line.endswith("its row is not here") for line in readable(SWEPT, {"keys": 3.0}).splitlines()[2:])
 
 

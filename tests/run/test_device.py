@@ -23,7 +23,7 @@ def test_auto_takes_cuda_if_there_is_one_and_cuda_is_not_replaced(cuda, monkeypa
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:0", "", "CPU", None])
 def test_other_names_are_refused(name):
-    with pytest.raises(ValueError, match=r"^device=.* is not one of: auto, cpu, cuda"):
+    with pytest.raises(ValueError, match=r"device=.* is not one of: auto, cpu, cuda"):
         device.resolve(name)
 
 

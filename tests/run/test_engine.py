@@ -265,7 +265,7 @@ def test_workers_that_would_not_be_started_are_refused(monkeypatch, group):
 @pytest.mark.parametrize(("name", "workers", "message"), [
     ("local", "tcp://host:8786", "workers=tcp://host:8786 is an address; choose engine 'dask' with it"),
     ("dask", "host:8786", "'host:8786' should be a number, or an address such as 'tcp://host:8786'"),
-    ("locl", "auto", r"^engine='locl' is not one of: auto, inline, local, dask; did you mean 'local'\?$"),
+    ("locl", "auto", r"^did you mean 'local'\? engine='locl' is not one of: auto, inline, local, dask$"),
     *((name, workers, r"^workers=.* should be a whole number of at least 1$")
       for name in ("inline", "local", "auto", "dask") for workers in (0, "two", 1.5, True)),
 ])

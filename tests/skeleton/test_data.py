@@ -92,7 +92,7 @@ def test_a_small_distribution_in_every_pipeline(distribution, pipeline, steps):
     ("ucla", {"subset": True}, "subset=True is not one of: False"),
     ("ucla", {"pipeline": "rw"}, "pipeline='rw' is not one of: default, interpolate, unscaled, raw"),
     ("ucla", {"protocol": "xsub"}, "protocol='xsub' is not one of: xview"),
-    ("ukla", {}, "dataset='ukla' is not one of: synthetic, .*; did you mean 'ucla'"),
+    ("ukla", {}, "did you mean 'ucla'. dataset='ukla' is not one of: synthetic, "),
 ])
 def test_unknown_options_and_names_are_refused(name, options, message):
     with pytest.raises(ValueError, match=message):
@@ -124,7 +124,7 @@ SOUND = np.ones((4, 3, 3))
     ([SOUND[:, :2]], "made_up", r"ucla: recording 0: its shape is \(4, 2, 3\); give \(frames, 3, 3\)"),
     ([SOUND, SOUND[:0]], "made_up", r"ucla: recording 1: its shape is \(0, 3, 3\)"),
     ([SOUND, SOUND * np.inf], "made_up", "ucla: recording 1: a coordinate is not finite"),
-    ([SOUND], "made-up", r"data_manifests/ucla\.yaml: reader='made-up' is not one of: .*; did you mean 'made_up'"),
+    ([SOUND], "made-up", r"did you mean 'made_up'. data_manifests/ucla\.yaml: reader='made-up' is not one of: "),
 ])
 def test_what_a_reader_may_not_give_is_named(recordings, reader, message, monkeypatch):
     def made_up(members, declared):

@@ -159,7 +159,7 @@ def test_a_term_may_look_at_readouts_and_projections(monkeypatch):
 
 @pytest.mark.parametrize(("needs", "message"), [
     ({"embeded": ("augmented",)}, "kind that XX needs='embeded' is not one of: readout, projected, embedded, decoded"),
-    ({"embedded": ("keys",)}, "input that XX needs='keys' is not one of: augmented, clean, key; did you mean 'key'"),
+    ({"embedded": ("keys",)}, "did you mean 'key'. input that XX needs='keys' is not one of: augmented, clean"),
 ])
 def test_what_a_term_needs_and_there_is_not_is_named(monkeypatch, needs, message):
     monkeypatch.setitem(TERMS, "XX", Term("XX", lambda recipe: needs, None))
