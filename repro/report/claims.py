@@ -149,7 +149,8 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
         of them.
 
     Raises:
-        ValueError: if the results lack a field that the claim names, or two rows of one seed are not told apart.
+        ValueError: if the results lack a field or measure that the claim names, or two rows of one seed are not told
+            apart.
     """
     first, second = parsed(claim.first), parsed(claim.second)
     said = {field for field, values in [*first.items(), *second.items()] if len(values) == 1 and values != [ANY]}
@@ -157,6 +158,8 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
     if lacking := [column for column in columns if column not in results.rows]:
         raise ValueError(f"{claim.experiment} has no {', '.join(lacking)}; its columns are "
                          f"{', '.join(results.rows.columns)}")
+    for measure in claim.measures:
+        choose("measure", measure, results.rows.columns)
     rows = results.rows.assign(recipe=results.rows.groupby(columns, sort=False, dropna=False).ngroup())
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[columns].to_dict("index")
     firsts, seconds = ([number for number, row in recipes.items() if _fits(row, terms)] for terms in (first, second))

@@ -113,6 +113,11 @@ def test_a_field_that_there_is_not_is_named(first, message):
         pairs(claim(first, "method=moco"), results(GRID))
 
 
+def test_a_measure_that_there_is_not_is_named():
+    with pytest.raises(ValueError, match=r"^did you mean 'ours'\? measure='our' is not one of: method, keys, ours"):
+        judged(results(GRID), "method=sce", "method=moco", measure="our")
+
+
 def test_differences_have_the_error_of_all_rows_and_say_what_differs():
     numbers = compared(claim("method=sce", "method=moco"), results(GRID))
     error = statistics.pooled(runs(GRID)).value * math.sqrt(2 / 3)
