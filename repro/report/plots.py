@@ -269,13 +269,16 @@ def leading(plot: Plot, data: DataFrame) -> str:
         best = rows.sort_values("value", ascending=False).drop_duplicates(by)
         first, second = best.iloc[0], best.iloc[min(1, len(best) - 1)]
         name = plot.line_called(first[by]) if by == LINE else plot.called(first[by])
+        highest = f"{name} is highest"
+        if by == "x" and pd.api.types.is_number(first[by]):
+            highest = f"highest at {first[by]:,g} ({plot.xlabel})"
         error = math.hypot(first["std"] / first["n_seeds"] ** 0.5, second["std"] / second["n_seeds"] ** 0.5)
         if len(best) == 1:
             sentence = f"{first['value']:.1f} %"
         elif math.isnan(error):
-            sentence = f"{name} is highest, of one seed"
+            sentence = f"{highest}, of one seed"
         elif first["value"] - second["value"] > 2 * error:
-            sentence = f"{name} is highest"
+            sentence = highest
         else:
             sentence = "the highest two are closer than seeds scatter"
         sentences[plot.called(panel)] = sentence

@@ -137,6 +137,12 @@ def test_the_highest_is_named_where_it_is_told_from_the_next(second, expected):
     assert plots.leading(plot, plot.data(rows.assign(std=math.nan))) == "B is highest, of one seed"
 
 
+def test_of_one_line_it_is_said_where_it_is_highest():
+    rows = DataFrame({"size": [256, 2048], "ours": [70.0, 60.0], "std": 0.3, "n_seeds": 9, "dataset": "ntu"})
+    plot = Plot(caption="", x="size", xlabel="keys in the dictionary")
+    assert plots.leading(plot, plot.data(rows)) == "Highest at 256 (keys in the dictionary)"
+
+
 @pytest.mark.parametrize(("changes", "words"), [
     ({"departures": [{"td_queue": "frozen_noise", "ad_weight": 25.0}] * 4},
      "NW-UCLA; paper recipe; mean ± std of 1 to 3 seeds; dictionary never refreshed; weight of AD 25"),
