@@ -191,8 +191,8 @@ class Experiment:
         fields: of the recipe, one value or a list of them, which sweeps.
         version: of the training whose cells are read; today's unless an earlier one is all there is.
         earlier: fields to which the presets of that version gave another value; none departs.
-        data: what its committed cells were trained on: "digest", by the values of the field "by" if there is one, and
-            "copy", the file that was taken in, if it is not the official one. Without it, the data that are here.
+        data: what its committed cells were trained on: "digest", by the values of the field "by" if there is one.
+            Without it, the data that are here.
     """
 
     name: str
@@ -289,6 +289,8 @@ def find(name: str) -> Experiment:
     try:
         for part in entry:
             choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
+        for part in entry.get("data", ()):
+            choose("part of data", part, ("digest", "by"))
         if lacking := [part for part in ("table", "says") if part not in entry]:
             raise ValueError(f"lacks {' and '.join(lacking)}; add it")
         choose("table", entry["table"], papers.lines())

@@ -29,14 +29,14 @@ def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
         return value
     options = [str(option) for option in allowed]
     refused = f"{parameter}={value!r} is not one of: {', '.join(options)}"
-    raise ValueError(f"{closest(str(value), options)} {refused}".lstrip("; "))
+    raise ValueError(" ".join(filter(None, (closest(str(value), options), refused))))
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """The end of a message on a name that does not exist: "; did you mean 'taxonomy'?", or nothing if none is close."""
+    """What a message on a name that does not exist may ask, "did you mean 'taxonomy'?"; "" if none is close."""
     lowered = {other.lower(): other for other in names}
     close = difflib.get_close_matches(name.lower(), [*lowered], n=1)
-    return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+    return f"did you mean {lowered[close[0]]!r}?" if close else ""
 
 
 def in_words(changes: Mapping[str, Any]) -> str:
@@ -192,8 +192,8 @@ class Recipe:
         names = [field.name for field in dataclasses.fields(cls)]
         for name in values:
             if name not in names:
-                known = f"its fields are {', '.join(names)}{closest(name, names)}"
-                raise TypeError(f"{name!r} is not a field of {cls.__name__}; {known}")
+                known = filter(None, (f"its fields are {', '.join(names)}", closest(name, names)))
+                raise TypeError(f"{name!r} is not a field of {cls.__name__}; {'; '.join(known)}")
         earlier = {field.name: field.metadata.get("before", dataclasses.MISSING) for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in earlier.items() if value is not dataclasses.MISSING} | values)
 

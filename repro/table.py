@@ -589,9 +589,10 @@ def require_parameter(name: str, allowed: Sequence[str], others: Sequence[str] =
     """Raise TypeError unless there is such a parameter; it names those there are, and `others`, which have it."""
     if name not in allowed:
         here = [field for field in SYMBOLS.get(name, ()) if field in allowed]
-        hint = f"; {', '.join(others)} have it" if others else closest(name, allowed)
-        hint = f"; it is called {' or '.join(here)}" if here else hint
-        raise TypeError(f"parameter={name!r} does not exist{hint} (there are: {', '.join(allowed)})")
+        hint = f"{', '.join(others)} have it" if others else closest(name, allowed)
+        hint = f"it is called {' or '.join(here)}" if here else hint
+        refused = "; ".join(filter(None, (f"parameter={name!r} does not exist", hint)))
+        raise TypeError(f"{refused} (there are: {', '.join(allowed)})")
 
 
 def resolved(preset: str, dataset: str) -> str:

@@ -10,8 +10,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
+import yaml
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 AGAIN = "then give the same command again, and it goes on where it was"
@@ -21,6 +23,22 @@ REMEDIES = {
     **dict.fromkeys((errno.ENOSYS, errno.ENOLCK), "set REPRO_RUNS to a folder on a file system that has locks"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"give yourself the right to write there, {AGAIN}"),
 }
+
+
+def read_yaml(path: Path) -> Any:
+    """What a file of YAML holds; yaml.YAMLError if it is none, or a key stands twice in one place of it."""
+    return _Unrepeated(path.read_bytes()).get_single_data()
+
+
+class _Unrepeated(yaml.SafeLoader):
+    """Refuses a second of one key, which would take the place of the first without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        for place, (key, _) in enumerate(node.value):
+            if key.value in [earlier.value for earlier, _ in node.value[:place]]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

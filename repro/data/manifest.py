@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from repro.data.archives import content_digest, entries, members, stamp
+from repro.data.disk import read_yaml
 from repro.recipe import choose, distinct
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def load_manifest(name: str) -> Manifest:
 def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = read_yaml(path)
         files = tuple(Archive(**fields) for fields in values["files"])
         splits = {name: Split(**fields) for name, fields in values["splits"].items()}
         parts: dict[str, Any] = {"files": files, "splits": splits}

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from repro.data.disk import read_yaml
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -77,17 +79,16 @@ def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
         if not path.exists():
             continue
         try:
-            with path.open("rb") as file:
-                loader = yaml.SafeLoader(file)
-                if not isinstance(node := loader.get_single_node(), yaml.MappingNode):
-                    raise yaml.YAMLError("it should be experiments by name, NAME: {table: ..., says: ...}")
-                for key, entry in node.value:  # a dict would keep the last of two of one name
-                    if (name := key.value) in entries or name in lines():
-                        raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
-                    entries[name] = path, loader.construct_document(entry)
+            declared = read_yaml(path)
+            if not isinstance(declared, dict):
+                raise yaml.YAMLError("it should be experiments by name, NAME: {table: ..., says: ...}")
         except yaml.YAMLError as error:
             told = " ".join(str(error).split())
             raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
+        for name, entry in declared.items():
+            if name in entries or name in lines():
+                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
+            entries[name] = path, entry
     return entries
 
 

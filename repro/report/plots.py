@@ -276,7 +276,7 @@ def leading(plot: Plot, data: DataFrame) -> str:
         if len(best) == 1:
             sentence = f"{first['value']:.1f} %"
         elif math.isnan(error):
-            sentence = f"{highest}, of one seed"
+            sentence = f"{highest}, {'of' if math.isnan(first['std']) else 'the next of'} one seed"
         elif first["value"] - second["value"] > 2 * error:
             sentence = highest
         else:

@@ -129,6 +129,7 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"skeletons": BODY | {"axes": [0, 1, 2, -1]}}, "joint -1 of bones or axes should be from 0 to 4"),
     ({"skeletons": BODY | {"actions": ["sit", "sit"]}}, r"actions=\['sit', 'sit'\] names sit twice"),
     (b"name: [", ""), (b"name: \x00", ""), (b"\xff\xfe", ""), (b"a: b: c", ""), (b"- things", ""), (b"", ""),
+    (b"name: things\nname: others", "name stands there twice; take one out"),
     (b"[" * 1000, ""), (b"x: &x [*x, *y]", ""), (b"{name: things, files: [], splits: {}}", "missing 4 required"),
 ]
 

@@ -232,6 +232,12 @@ def test_rows_that_are_compared_are_made_of_what_is_stored():
     curve = DataFrame({"step": range(1, 101), "categories_video": range(1, 101)}).assign(
         sampler="random", frequency="zipf", batch=64, seed=0)
     assert cmacc.by_tenth(curve).set_index("tenth")["categories_video"].to_dict() == {"first": 5.5, "last": 95.5}
+    accuracy = {("gradient", 32): 5.0, ("random", 32): 4.0,
+                ("gradient", 64): 9.0, ("random", 64): 6.0, ("ohem", 64): 1.0}
+    runs = DataFrame([{"sampler": sampler, "batch": batch, "target": "unseen", "seed": seed, "ours": ours}
+                      for seed in (0, 1) for (sampler, batch), ours in accuracy.items()])
+    whole, halved = cmacc.lead_of_gradients(runs[:-2])["lead"]  # of the second seed one sampler lacks a number
+    assert whole == (1.0 + 3.0) / 2 and math.isnan(halved)
     long = sources.reader()("table3_by_batch").rows.set_index(["sampler", "batch", "target"])["accuracy"]
     assert len(long) == 18 and long["Active", 128, "UCF101"] == 79.2 and long["OHEM", 32, "HMDB51"] == 26.8
 

@@ -79,7 +79,9 @@ def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refus
 
 @pytest.mark.parametrize(("text", "message"), [
     ("odd: {table: sce, says: one}\nodd: {table: sce, says: another}\n",
-     "odd is the name of two experiments, or of a table; rename one"),
+     "odd stands there twice; take one out, or rename it in .*line 2"),
+    ("odd: {table: sce, says: one, says: another}\n", "says stands there twice"),
+    ("odd: {table: sce, says: so, fields: {layers: 1, batch: 2, layers: 3}}\n", "layers stands there twice"),
     ("taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two experiments"),
     ("odd: {table: sce,\n  says: so\neven: {table: sce, says: so}\n", "line 3, .*; mend it, or restore it"),
     ("", "it should be experiments by name"), ("- odd\n", "it should be experiments by name"),

@@ -135,6 +135,8 @@ def test_the_highest_is_named_where_it_is_told_from_the_next(second, expected):
     plot = Plot(caption="", x="size", hue="method")
     assert plots.leading(plot, plot.data(rows)) == expected
     assert plots.leading(plot, plot.data(rows.assign(std=math.nan))) == "B is highest, of one seed"
+    next_alone = rows.assign(std=[math.nan, 0.3] * 2)  # of a, which is lower
+    assert plots.leading(plot, plot.data(next_alone)) == "B is highest, the next of one seed"
 
 
 def test_of_one_line_it_is_said_where_it_is_highest():
