@@ -77,7 +77,7 @@ def reader() -> Read:
         if not source:
             return Results(make(), [], CLOSED)
         results = one(source)
-        return results if results.rows.empty else Results(make(results.rows), [], results.level)
+        return results if results.rows.empty else results._replace(rows=make(results.rows), apart=[])
 
     @functools.cache
     def read(names: str) -> Results:

@@ -236,8 +236,9 @@ def test_rows_that_are_compared_are_made_of_what_is_stored():
                 ("gradient", 64): 9.0, ("random", 64): 6.0, ("ohem", 64): 1.0}
     runs = DataFrame([{"sampler": sampler, "batch": batch, "target": "unseen", "seed": seed, "ours": ours}
                       for seed in (0, 1) for (sampler, batch), ours in accuracy.items()])
-    whole, halved = cmacc.lead_of_gradients(runs[:-2])["lead"]  # of the second seed one sampler lacks a number
-    assert whole == (1.0 + 3.0) / 2 and math.isnan(halved)
+    means = cmacc.over_batches(runs[:-2]).pivot(index="sampler", columns="seed", values="ours")  # one lacks a number
+    assert means.loc["gradient"].tolist() == [7.0, 7.0] and means.loc["random", 0] == 5.0
+    assert means.loc["random"].isna().tolist() == [False, True]
     long = sources.reader()("table3_by_batch").rows.set_index(["sampler", "batch", "target"])["accuracy"]
     assert len(long) == 18 and long["Active", 128, "UCF101"] == 79.2 and long["OHEM", 32, "HMDB51"] == 26.8
 
@@ -254,7 +255,7 @@ def test_gains_are_over_methods_of_as_many_clips_and_unknown_where_one_of_unknow
 def test_runs_of_one_seed_share_drawn_data_alone():
     read = sources.reader()
     assert read("samplers_by_batch").paired and not read("cross_modal_synthetic").paired
-    assert read("diversity_balanced diversity_zipf").paired
+    assert read("diversity_balanced diversity_zipf").paired and read("samplers_over_batches").paired
 
 
 def test_a_pseudo_label_has_not_always_the_smallest_gradient():
