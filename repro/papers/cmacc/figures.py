@@ -131,8 +131,9 @@ def counted(rows: DataFrame) -> DataFrame:
              for modality, side in _sides(rows).items()]
     long = pd.concat(parts).sort_values("frequency", kind="stable")
     long = in_pools(long, long["side"])
-    several = rows["frequency"].nunique() > 1
-    return long.assign(pool=long["pool"] + ", " + long["frequency"].replace(FREQUENT)) if several else long
+    if rows["frequency"].nunique() > 1:
+        long["pool"] += ", " + long["frequency"].replace(FREQUENT)
+    return long.assign(entry=long["pool"])
 
 
 CURVES = Plot(

@@ -32,11 +32,10 @@ def by_sweep(rows: DataFrame) -> DataFrame:
 
 
 def _sweeps(plot: Plot, data: DataFrame) -> str:
-    """The place with the highest accuracy of each sweep."""
-    best = data.sort_values("value").groupby("panel")["x"].last()
-    symbols = {"keys": "$M'$", "strength": r"$\lambda$", "temperature": r"$\tau$"}
-    places = ", ".join(f"{symbols[name]} = {best[name]:g}" for name in VARIED if name in best)
-    return f"Highest at {places}, one of them varied at a time"
+    """How far settings lie apart, beside how far seeds do."""
+    low, high, deviation = data["value"].min(), data["value"].max(), data["std"].median()
+    scatter = "" if math.isnan(deviation) else f", seeds of one deviate by {deviation:.1f} (median)"
+    return f"Settings lie between {low:.1f} and {high:.1f} %{scatter}"
 
 
 POSITIVE_KEYS = Plot(

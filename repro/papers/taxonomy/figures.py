@@ -47,7 +47,8 @@ def taxonomy(table: DataFrame) -> Figure:
     Random initialisation, the empty subset, comes first and continues as a dashed line; the others follow in the order
     of our accuracy. Where printed values may be compared, they stand beside ours, and the differences have a panel of
     their own: the band is twice the standard error of a difference between our mean and one printed run, by the
-    median of the deviations between seeds; of rows that are `statistics.scattered`, by their own.
+    deviation between seeds that is pooled over trained rows; of random initialisation and of rows that are
+    `statistics.scattered`, by their own.
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
@@ -67,8 +68,10 @@ def taxonomy(table: DataFrame) -> Figure:
     top.grid(axis="y")
     for axes in middle:
         axes.axhline(0, color=style.GREY, linewidth=0.6)
-        scattered = ordered.index.isin(statistics.scattered(ordered["std"]))
-        deviation = ordered["std"].where(scattered, ordered["std"].median())
+        trained = ordered[ordered["objectives"] != "random"]
+        rest = trained.drop(index=statistics.scattered(trained["std"]))
+        variance = ((rest["n_seeds"] - 1) * rest["std"] ** 2).sum(min_count=1) / max((rest["n_seeds"] - 1).sum(), 1)
+        deviation = ordered["std"].where(~ordered.index.isin(rest.index), variance**0.5)
         errors = 2 * deviation * (1 + 1 / ordered["n_seeds"]) ** 0.5
         if errors.notna().any():
             axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
