@@ -11,7 +11,18 @@ from repro import experiments
 from repro.data import manifest
 from repro.papers import joined, lines, listed, offered, saved, titles
 from repro.recipe import choose
-from repro.report.claims import CLOSED, COMPARED, LEVELS, PRINTED, VERDICTS, Read, Results, judge, level_of
+from repro.report.claims import (
+    CLOSED,
+    COMPARED,
+    LEVELS,
+    PRINTED,
+    UNTRAINED,
+    VERDICTS,
+    Read,
+    Results,
+    judge,
+    level_of,
+)
 from repro.report.printed import printed
 from repro.report.text import telling_apart
 from repro.run.export import everything
@@ -19,6 +30,7 @@ from repro.run.export import everything
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
+FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 
 
@@ -93,7 +105,8 @@ def _joined(parts: dict[str, Results]) -> Results:
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
-    return Results(rows, telling_apart(rows, columns), level, all(part.paired for part in parts.values()))
+    drawn = all(part.paired for part in parts.values())
+    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
 
 
 def _by_seed(name: str, cells: DataFrame) -> Results:
@@ -109,7 +122,8 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
     departs = "departures" in rows and bool(rows["departures"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
-    return Results(rows, telling_apart(rows, columns), level, dataset in DRAWN)
+    drawn = dataset in DRAWN
+    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
 
 
 def _log(name: str) -> Results:

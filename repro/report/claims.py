@@ -18,7 +18,7 @@ import functools
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,8 @@ LEVELS = (CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED)  # of evidence, those that
 
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY, OR = "*", "|"
-UNTRAINED = ("objectives", "method", "approach")  # columns in which "random" is a network that is not trained
+METHODS = ("objectives", "method", "approach")  # columns that name what a network is trained by
+UNTRAINED = ("random",)  # what they call one that is not trained
 COMPARED = ["experiment", "measure", "first", "second", "rule", "margin"]  # columns of both lists
 LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
 
@@ -54,12 +55,14 @@ class Results(NamedTuple):
         apart: columns that tell recipes apart, besides those that a claim names.
         level: how far the rows carry, one of `LEVELS`.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
+        untrained: what columns of `METHODS` call a network that is not trained.
     """
 
     rows: DataFrame
     apart: list[str]
     level: str
     paired: bool = False
+    untrained: tuple[str, ...] = UNTRAINED
 
 
 class Claim(NamedTuple):
@@ -189,11 +192,11 @@ def _lacking(terms: Mapping[str, list[str]], rows: list[Fields]) -> list[str]:
 
 
 def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
-    """Whether a row has one of the values of each field; "*" is all but networks that are not trained."""
+    """Whether a row has one of the values of each field; "*" is all but networks of random weights."""
     for field, texts in terms.items():
         value = row[field]
         if texts == [ANY]:
-            fits = not (field in UNTRAINED and value == "random")
+            fits = not (field in METHODS and value in UNTRAINED)
         elif isinstance(value, bool | str):
             fits = str(value) in texts
         else:
@@ -222,14 +225,14 @@ def _label(row: Fields, columns: list[str]) -> str:
                      for column in columns if pd.notna(row[column]))
 
 
-def runs_of(rows: DataFrame, measure: str) -> tuple[DataFrame, Series]:
+def runs_of(rows: DataFrame, measure: str, names: Sequence[str] = UNTRAINED) -> tuple[DataFrame, Series]:
     """A measure by recipe and seed, as `statistics` takes it, and the kind of each recipe, with which it is pooled.
 
-    Recipes are pooled within one target, and untrained networks among themselves.
+    Recipes are pooled within one target, and untrained networks, which have these names, among themselves.
     """
     runs = rows.groupby(["recipe", "seed"])[measure].mean().unstack("seed").dropna(how="all")
     first = rows.drop_duplicates("recipe").set_index("recipe").loc[runs.index]
-    untrained = first[first.columns.intersection(UNTRAINED)].eq("random").any(axis=1)
+    untrained = first[first.columns.intersection(METHODS)].isin(names).any(axis=1)
     target = first["target"] if "target" in first else Series("", first.index)
     return runs, target + untrained.map({True: " untrained", False: " trained"})
 
@@ -259,7 +262,7 @@ def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
 
 def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, results: Results) -> list[Estimate]:
     """The differences of pairs, or from a number unless that is NaN, with errors as in `statistics`."""
-    (runs, kinds), differences = runs_of(rows, measure), []
+    (runs, kinds), differences = runs_of(rows, measure, results.untrained), []
     judged = statistics.deviations(runs, kinds)
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[results.apart].loc[runs.index]
     for one, other, _ in found:

@@ -135,6 +135,9 @@ def test_untrained_networks_and_targets_are_pooled_apart():
     numbers = compared(claim("method=moco", "method=random"), Results(rows, ["method", "target"], PAPER))
     assert {name: number.error for name, number in numbers.items()} == pytest.approx(
         {"moco over random, one": math.sqrt(1 + 16), "moco over random, two": math.sqrt(9 + 81)})
+    named = Results(rows.replace("random", "scratch"), ["method", "target"], PAPER, untrained=("scratch",))
+    renamed = compared(claim("method=moco", "method=scratch"), named)
+    assert [number.error for number in renamed.values()] == [number.error for number in numbers.values()]
 
 
 def test_paired_runs_have_the_error_of_rows_and_seeds():
