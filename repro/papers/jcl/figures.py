@@ -33,7 +33,8 @@ def by_sweep(rows: DataFrame) -> DataFrame:
 
 def _sweeps(plot: Plot, data: DataFrame) -> str:
     """How far settings lie apart, beside how far seeds do."""
-    low, high, deviation = data["value"].min(), data["value"].max(), data["std"].median()
+    settings = data.drop_duplicates(["value", "std"])  # one is of all three sweeps
+    low, high, deviation = settings["value"].min(), settings["value"].max(), settings["std"].median()
     scatter = "" if math.isnan(deviation) else f", seeds of one deviate by {deviation:.1f} (median)"
     return f"Settings lie between {low:.1f} and {high:.1f} %{scatter}"
 
