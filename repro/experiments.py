@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import torch
 
 
+BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
 AskedCells = dict[str, tuple[Cell, Asked]]  # cells by key, each with what is asked for
 
 
@@ -210,7 +211,7 @@ class Experiment:
     @property
     def arguments(self) -> dict[str, Any]:
         """Those of `repro.run_table` besides the table."""
-        shared = {name: getattr(self, name) for name in ("dataset", "preset", "seeds", "variant")}
+        shared = {name: getattr(self, name) for name in BESIDE}
         return {**shared, **self.fields}
 
     def changed(self, choices: Mapping[str, Any]) -> "Experiment":
@@ -220,9 +221,14 @@ class Experiment:
         it is of the data at hand and today's version, as no other can be trained.
         """
         check_parameters(choices, self.declared.parameters)
-        own = {name: value for name, value in choices.items() if name in ("dataset", "preset", "seeds", "variant")}
+        own = {name: value for name, value in choices.items() if name in BESIDE}
         further = {name: value for name, value in choices.items() if name not in own}
-        other = dataclasses.replace(self, **own, fields={**self.fields, **further})
+        fields, recipe = dict(self.fields), self.declared.study.recipe
+        if recipe.named_by in further:  # of fields that some methods alone use, those of the methods that are left
+            methods, one = recipe.parse(recipe.named_by, further[recipe.named_by]), next(iter(self.recipes))
+            fields = {name: value for name, value in fields.items()
+                      if not (users := one.users(name)) or not {*users}.isdisjoint(methods)}
+        other = dataclasses.replace(self, **own, fields={**fields, **further})
         return other if not self.pinned or other.recipes <= self.recipes else other.at_hand
 
     @property
@@ -296,6 +302,12 @@ def find(name: str) -> Experiment:
         choose("table", entry["table"], papers.lines())
         found = Experiment(name=name, **entry)
         table, dataset = found.declared, found.dataset or found.declared.datasets[0]
+        if misplaced := [part for part in found.fields if part in BESIDE]:
+            raise ValueError(f"{misplaced[0]} stands among fields; write it beside them")
+        if "by" in found.data:
+            choose("by", found.data["by"], table.study.fields)
+        if (found.version or 0) > table.study.version:
+            raise ValueError(f"version={found.version} should be at most {table.study.version}, today's")
         parse_numbers("seeds", found.seeds)
         preset = resolved(found.preset, choose("dataset", dataset, table.datasets))
         for row in table.asked(dataset, preset, found.variant, **found.fields):
@@ -471,32 +483,33 @@ def draw(name: str, rows: DataFrame) -> Any:
         raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
     if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
         raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
-    shown = _in_settings(table, rows)
-    if len(shown) < len(rows):
-        print("drawn is the first of several settings; give draw the rows of another to see it")
-    return table.drawing(shown)
+    drawing, shown = _in_settings(table, rows)
+    return drawing(shown)
 
 
-def _in_settings(table: Table, rows: DataFrame) -> DataFrame:
-    """Rows that differ in fields which are not the table's own, as those of a sweep over epochs do, by these.
+def _in_settings(table: Table, rows: DataFrame) -> tuple[Any, DataFrame]:
+    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
 
-    A `Plot` shows them all, by a column `setting` that says in words which one a row is of; of another drawing the rows
-    of the first setting are left.
+    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
+    drawing that is none, a `Plot` has a line for every row.
     """
     from repro.report import plots, style
     from repro.report.text import telling_apart
 
     told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
-    if not further:
-        return rows
-    if not isinstance(table.drawing, plots.Plot):
-        return rows.drop_duplicates([*table.shown, "preset", "dataset"], ignore_index=True)
+    if not further or not table.drawing:
+        return table.drawing, rows
+    drawing = table.drawing
+    if not isinstance(drawing, plots.Plot):
+        named = table.study.recipe.named_by
+        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named)
+        further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = []
     for departures in rows.get("departures", [{}] * len(rows)):
         shared.append({name: value for name, value in departures.items() if name not in further})
-    return rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
+    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
@@ -545,8 +558,8 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
         drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
     else:
         experiment = find(name)
-        drawn, keys, rows = experiment.declared.drawing, [*experiment.asked()], experiment.rows(cells)
-        shown = _in_settings(experiment.declared, rows) if len(rows) else rows
+        keys, rows = [*experiment.asked()], experiment.rows(cells)
+        drawn, shown = _in_settings(experiment.declared, rows) if len(rows) else (None, rows)
     if rows.empty:
         return []
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]

@@ -108,12 +108,24 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
     (SOUND | {"data": {"digset": "a" * 64}}, "did you mean 'digest'. part of data='digset' is not one of: digest, by"),
     (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
     (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
-    (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "has no attribute 'layer'"),
+    (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "did you mean 'layers'. by='layer' is not one of: "),
+    (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
+    (SOUND | {"version": 99}, r"version=99 should be at most \d, today's"),
 ])
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
     monkeypatch.setattr(papers, "saved", lambda: {"odd": (Path("mine/experiments.yaml"), entry)})
     with pytest.raises(ValueError, match=f"mine/experiments.yaml, entry odd: .*{message}"):
         find("odd")
+
+
+def test_of_fields_that_some_methods_use_those_of_the_methods_that_are_left_stay():
+    """The pool is of active negatives alone."""
+    dictionary = find("dictionary_with_headroom")
+    left = dictionary.changed({"method": "smoco,xmoco"})
+    assert "pool" not in left.fields and left.fields["iterations"] == 1250
+    assert left.recipes == {recipe for recipe in dictionary.recipes if recipe.method != "cmacc"}
+    assert dictionary.changed({"method": "cmacc"}).fields["pool"] == 40960
+    assert find("frozen_noise_ucla").changed({"objectives": "CD"}).fields["td_queue"] == "frozen_noise"
 
 
 def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):

@@ -585,19 +585,17 @@ def taken(monkeypatch):
 
 
 @pytest.mark.usefixtures("declared")
-def test_of_several_settings_the_first_is_drawn(monkeypatch, capsys):
+def test_of_several_settings_all_are_drawn(monkeypatch):
     taken(monkeypatch)
     rows = run_table("methods", "ucla", batch="4,16", weight="2,3", **OPTIONS)
     assert len(rows) == 6  # plain has no weight
-    capsys.readouterr()
-    drawn = draw("methods", rows)
-    assert drawn[["method", "batch", "weight"]].values.tolist() == [["plain", 4, 1.0], ["heavy", 4, 2.0]]
-    assert "drawn is the first of several settings; give" in capsys.readouterr().out
-    own = draw("methods", rows[(rows["batch"] == 4) & (rows["weight"] < 3)])
-    assert own.drop(columns="departures").equals(drawn.drop(columns="departures").set_index(own.index))
-    assert capsys.readouterr().out == ""
-    both = pd.concat([drawn, drawn.assign(dataset="synthetic")])
-    assert len(draw("methods", both)) == 4  # which is for the figure to refuse
+    axes, = draw("methods", rows).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"{method}, batch {batch}, weight {weight:g}" for method, batch, weight in
+                     rows[["method", "batch", "weight"]].itertuples(index=False)]
+    assert sorted(axes.get_lines()[0].get_xdata()) == pytest.approx(sorted(rows["ours"]))
+    own = rows[(rows["batch"] == 4) & (rows["weight"] < 3)]
+    assert draw("methods", own).equals(own)
 
 
 @pytest.mark.usefixtures("declared")

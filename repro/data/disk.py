@@ -27,7 +27,9 @@ REMEDIES = {
 
 def read_yaml(path: Path) -> Any:
     """What a file of YAML holds; yaml.YAMLError if it is none, or a key stands twice in one place of it."""
-    return _Unrepeated(path.read_bytes()).get_single_data()
+    loader = _Unrepeated(path.read_bytes())
+    loader.name = str(path)  # in messages
+    return loader.get_single_data()
 
 
 class _Unrepeated(yaml.SafeLoader):

@@ -24,6 +24,14 @@ from repro.recipe import choose
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
 )
+OF_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BEFORE = {                    # means and deviations whose digests are of the pictures alone: keys of cells stay
+    "digits": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
+    "stl10": ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)),
+    **dict.fromkeys(("tiny_imagenet", "imagenet", "imagenet100"), OF_IMAGENET),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,7 +49,7 @@ class ImageSet:
     train: Tensor             # (n,) bool, of the linear probe
     test: Tensor              # (n,) bool
     classes: tuple[str, ...]  # their names
-    digest: str               # hex sha256 of images, labels and parts; of ImageNet of classes, paths and sizes
+    digest: str               # hex sha256, see `digest_of`
 
     def __post_init__(self) -> None:
         manifest.check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
@@ -194,4 +202,16 @@ def _image_set(name: str, pictures: Pictures, folder: Path | None = None) -> Ima
     images = Files(folder, pictures.images) if folder else torch.from_numpy(pictures.images)
     pretrain = unlabeled if unlabeled.any() else train
     labels = torch.from_numpy(pictures.labels)
-    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, pictures.digest)
+    digest = digest_of(manifest.plain(name), pictures)
+    return ImageSet(name, images, labels, pretrain, train, test, pictures.classes, digest)
+
+
+def digest_of(name: str, pictures: Pictures) -> str:
+    """Of images, labels, parts and what they are normalised by, unless that is as in `BEFORE`.
+
+    Of ImageNet it is of classes, paths and sizes in place of images.
+    """
+    normalised = DATASETS[name].images.mean, DATASETS[name].images.deviation
+    if normalised == BEFORE.get(name):
+        return pictures.digest
+    return hashlib.sha256(f"{pictures.digest} {normalised}".encode()).hexdigest()

@@ -113,6 +113,7 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
     """The results of an experiment, a row for each recipe and seed."""
     experiment = experiments.find(name)
     rows = experiment.rows(cells, ["seed"])
+    rows = rows[rows["preset"] != "smoke"] if len(rows) else rows  # of a few steps, which say nothing
     if rows.empty:
         return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once

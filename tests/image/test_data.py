@@ -363,3 +363,14 @@ def test_a_damaged_picture_of_imagenet_is_named(imagenet):
     path.write_bytes(path.read_bytes()[:-300])
     with pytest.raises(ValueError, match=r"n\d+.c\.jpg cannot be read as a picture (?i:.*truncated).*fetch it"):
         data.load("imagenet100", subset=True).images.read(3)
+
+
+def test_what_images_are_normalised_by_tells_data_apart(monkeypatch):
+    """But for the values that cells were trained with before it did, whose digests are of the pictures alone."""
+    pictures = readers.Pictures(pixels(1, 32), np.zeros(1, int), np.zeros(1, int), ("a",), "ab")
+    assert [data.digest_of(name, pictures) for name in DATASETS] == ["ab"] * len(DATASETS)
+    digest, digits = data.load("digits").digest, DATASETS["digits"]
+    for changed in ({"mean": (0.1, 0.5, 0.9)}, {"deviation": (0.5, 0.5, 0.4)}):
+        images = dataclasses.replace(digits.images, **changed)
+        monkeypatch.setitem(DATASETS, "digits", dataclasses.replace(digits, images=images))
+        assert data.load("digits").digest != digest
