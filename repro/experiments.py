@@ -519,7 +519,8 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
 
     Args:
         folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
-        names: of experiments and pictures, by default all; ValueError names those there are.
+        names: of experiments and pictures, by default all; ValueError names those there are. One of which no cell is
+            finished is an error.
     """
     from repro.run.device import cores
 
@@ -533,7 +534,10 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
         drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
         for name, drawing in drawings.items():
             try:
-                written += drawing.result()
+                files = drawing.result()
+                if names and not files:
+                    raise ValueError("none of its cells is finished; `repro run` trains them")
+                written += files
             except Exception as error:  # whatever a drawing stumbles over
                 failed[name] = error
         return [path.replace(folder / path.name) for path in written], failed

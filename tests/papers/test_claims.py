@@ -258,6 +258,13 @@ def test_runs_of_one_seed_share_drawn_data_alone():
     assert read("diversity_balanced diversity_zipf").paired and read("samplers_over_batches").paired
 
 
+def test_smoke_runs_judge_nothing(monkeypatch):
+    cells = sources.everything()
+    assert len(sources.reader()("taxonomy_synthetic").rows)
+    monkeypatch.setattr(sources, "everything", lambda: cells.assign(preset="smoke"))
+    assert sources.reader()("taxonomy_synthetic").rows.empty
+
+
 def test_a_pseudo_label_has_not_always_the_smallest_gradient():
     """Its norms are those of all labels' gradients, computed one by one."""
     percent = cmacc.smaller_than_pseudo_label().set_index("deviation")["percent"]
