@@ -223,9 +223,12 @@ class Experiment:
         check_parameters(choices, self.declared.parameters)
         own = {name: value for name, value in choices.items() if name in BESIDE}
         further = {name: value for name, value in choices.items() if name not in own}
-        fields, recipe = dict(self.fields), self.declared.study.recipe
-        if recipe.named_by in further:  # of fields that some methods alone use, those of the methods that are left
-            methods, one = recipe.parse(recipe.named_by, further[recipe.named_by]), next(iter(self.recipes))
+        fields, table = dict(self.fields), self.declared
+        named = table.study.recipe.named_by
+        if fields and named in further:  # of fields that some methods alone use, those of the methods that are left
+            dataset = self.dataset or table.datasets[0]
+            one = table.asked(dataset, resolved(self.preset, dataset), self.variant, **fields)[0].recipe
+            methods = one.parse(named, further[named])
             fields = {name: value for name, value in fields.items()
                       if not (users := one.users(name)) or not {*users}.isdisjoint(methods)}
         other = dataclasses.replace(self, **own, fields={**fields, **further})
