@@ -108,6 +108,7 @@ def run(
     Store().require_usable()
 
     from repro import experiments
+    from repro.papers import sources
     from repro.report.text import in_text, readable
     from repro.run import device as devices
 
@@ -118,8 +119,9 @@ def run(
             return
         if against is not None and (every or output):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        base = experiments.row_named(name, against, choices) if against is not None else None
-        rows = experiments.run(name, train=train, tensorboard=tensorboard, **where, **choices)
+        asked_for = experiments.chosen(name, choices, train, device)
+        base = experiments.row_named(asked_for, against) if against is not None else None
+        rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
         if devices.first():
             written = in_text(rows)
             if output:
@@ -127,7 +129,9 @@ def run(
             if every:
                 print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
             else:
-                print(readable(rows, base))
+                print(readable(rows))
+            if base and len(rows):
+                print(f"\n{sources.differences(asked_for, base)}")
             if "smoke" in set(rows["preset"]):
                 print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 

@@ -109,17 +109,23 @@ def run_table(
     check_parameters(fields, find_table(name).parameters)
     asked_for = Experiment(name=name, table=name, says="", dataset=dataset, preset=preset, seeds=seeds, variant=variant,
                            fields=fields)
-    return _table_of(asked_for, train, device, engine, workers, tensorboard)
+    return table_of(asked_for, train, device, engine, workers, tensorboard)
 
 
-def _table_of(
+def table_of(
     experiment: "Experiment", train: str, device: str, engine: str, workers: str | int, tensorboard: bool
 ) -> DataFrame:
-    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
+    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`.
+
+    One that reads cells of an earlier version of the training is read as it is: none can be trained today.
+    """
     from repro.run import device as devices
 
     table, asked = experiment.declared, experiment.asked(device)
     cells = [cell for cell, _ in asked.values()]
+    if experiment.pinned:
+        train = "never"
+        tqdm.write(experiment.pinned, file=sys.stderr)
     if train == "missing":
         with in_one_display():
             _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
@@ -398,25 +404,30 @@ def run(
 ) -> DataFrame:
     """Train what is missing of an experiment and return its table; errors as of `repro.run_table`.
 
-    An experiment that reads cells of an earlier version of the training is read as it is: none can be trained today.
-    With train="never" it can also be read where its data are not, all of it, some of its recipes, and other seeds.
-
     Args:
         name: of the experiment.
         train, device, engine, workers, tensorboard, choices: of `repro.run_table`, in place of the experiment's.
     """
+    return table_of(chosen(name, choices, train, device), train, device, engine, workers, tensorboard)
+
+
+def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:
+    """The experiment of a name with other arguments, on the data at hand if some of it may be trained; as for `run`.
+
+    With train="never" a saved one can also be read where its data are not, all of it, some of its recipes, and other
+    seeds.
+    """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     asked_for = experiment.changed(choices)
-    if asked_for.pinned:
-        train = "never"
-        tqdm.write(asked_for.pinned, file=sys.stderr)
-    elif train != "never" or name not in papers.saved() or not asked_for.recipes <= experiment.recipes:
-        asked_for = asked_for.at_hand
-        if experiment.data and not choices and asked_for.asked(device).keys() != experiment.asked().keys():
-            tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
-                       "what is trained here stands beside them", file=sys.stderr)
-    return _table_of(asked_for, train, device, engine, workers, tensorboard)
+    read_alone = train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes
+    if asked_for.pinned or read_alone:
+        return asked_for
+    here = asked_for.at_hand
+    if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
+        tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
+                   "what is trained here stands beside them", file=sys.stderr)
+    return here
 
 
 def plan(
@@ -436,15 +447,12 @@ def plan(
     return planned.plan(cells, asked_for.declared.study.untrained, Store(), where, processes)
 
 
-def row_named(name: str, values: str, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields and values that `values`, a comma list, names a row of an experiment by: "random,256".
-
-    Arguments as for `run`, and errors; nothing needs to be finished.
+def row_named(experiment: Experiment, values: str) -> dict[str, Any]:
+    """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
 
     Raises:
         ValueError: if no row has all of these values.
     """
-    experiment = find(name).changed(choices)
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
     given, known = [_spelt(value) for value in values.split(",")], {}
     for _, row in experiment.asked().values():

@@ -192,13 +192,15 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
 
 
 def test_values_of_a_row_name_its_fields_before_anything_is_trained():
-    assert experiments.row_named("samplers_with_headroom", "random, 256", {"batch": 128}) == {
-        "sampler": "random", "dictionary": 256}
-    assert experiments.row_named("cross_modal_with_headroom", "Scratch", {}) == {"approach": "Scratch"}
+    def named(name, values, **choices):
+        return experiments.row_named(experiments.find(name).changed(choices), values)
+
+    assert named("samplers_with_headroom", "random, 256", batch=128) == {"sampler": "random", "dictionary": 256}
+    assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
-        assert experiments.row_named("taxonomy_synthetic", typed, {"ad_weight": "2,5"}) == {"ad_weight": 2.0}
+        assert named("taxonomy_synthetic", typed, ad_weight="2,5") == {"ad_weight": 2.0}
     for typed in ("none", "None"):
-        assert experiments.row_named("taxonomy_synthetic", typed, {"td_crop": "none,20"}) == {"td_crop": "none"}
+        assert named("taxonomy_synthetic", typed, td_crop="none,20") == {"td_crop": "none"}
 
 
 @pytest.mark.parametrize(("values", "choices", "message"), [
@@ -208,4 +210,4 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
 ])
 def test_values_that_no_row_has_are_refused(values, choices, message):
     with pytest.raises(ValueError, match=message):
-        experiments.row_named("samplers_with_headroom", values, choices)
+        experiments.row_named(experiments.find("samplers_with_headroom").changed(choices), values)

@@ -3,6 +3,8 @@ and derived ones.
 """
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -18,8 +20,11 @@ from repro.report.claims import (
     PRINTED,
     UNTRAINED,
     VERDICTS,
+    Claim,
     Read,
     Results,
+    compared,
+    difference_in_words,
     judge,
     level_of,
 )
@@ -84,7 +89,10 @@ def reader() -> Read:
         if name.startswith(LOG):
             return _log(name.removeprefix(LOG))
         if name not in derived:
-            return _by_seed(name, cells)
+            results = by_seed(experiments.find(name), cells)
+            if results.rows.empty:
+                return results
+            return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
         source, make = derived[name]
         if not source:
             return Results(make(), [], CLOSED)
@@ -109,11 +117,9 @@ def _joined(parts: dict[str, Results]) -> Results:
     return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
 
 
-def _by_seed(name: str, cells: DataFrame) -> Results:
-    """The results of an experiment, a row for each recipe and seed."""
-    experiment = experiments.find(name)
+def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
+    """The results of an experiment of stored cells, a row for each recipe and seed."""
     rows = experiment.rows(cells, ["seed"])
-    rows = rows[rows["preset"] != "smoke"] if len(rows) else rows  # of a few steps, which say nothing
     if rows.empty:
         return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once
@@ -125,6 +131,20 @@ def _by_seed(name: str, cells: DataFrame) -> Results:
     level = level_of(dataset, rows["preset"].iloc[0], departs)
     drawn = dataset in DRAWN
     return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
+
+
+def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
+    """What the finished rows of an experiment have over the one of these values and else their own, a line each.
+
+    Errors and p are those of claims over the experiment.
+    """
+    second = "; ".join(f"{field}={value}" for field, value in base.items())
+    found = compared(Claim(experiment.name, "ours", "", second, "", 0), by_seed(experiment, everything()))
+    width = max(map(len, found), default=0)
+    lines = []
+    for name, number in found.items():
+        lines.append(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}")
+    return "\n".join(lines)
 
 
 def _log(name: str) -> Results:

@@ -200,7 +200,7 @@ def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
         elif isinstance(value, bool | str):
             fits = str(value) in texts
         else:
-            fits = any(math.isclose(float(value), float(text)) for text in texts)
+            fits = any(math.isclose(float(value), pd.to_numeric(text, errors="coerce")) for text in texts)
         if not fits:
             return False
     return True
@@ -489,6 +489,15 @@ def in_words(numbers: Numbers) -> str:
     return "; ".join([*texts, *([f"not run: {missing}"] if missing and known else [])])
 
 
+def difference_in_words(value: float, error: float, p: float) -> str:
+    """A difference with its standard error and two-sided p: "+17.5, s.e. 1.1, p < 0.001"; those that are known."""
+    if math.isnan(value):
+        return "not finished"
+    if math.isnan(error):
+        return f"{value:+.1f}, s.e. unknown"
+    return f"{value:+.1f}, s.e. {error:.1f}, {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+
+
 def lines(claims: DataFrame, discrepancies: DataFrame, width: int | None = None) -> list[str]:
     """Both lists as text, one line each; broken at `width` and indented, where there is one."""
     texts = [f"{row.id:<5} {row.verdict:<18} {row.level:<23} {row.paper}, {row.place}: {row.claim} {row.evidence}"
@@ -525,7 +534,6 @@ class Evidence:
         return self.number(name, compared)["value"]
 
     def words(self, name: str, compared: str) -> str:
-        """A difference of a claim with its standard error and two-sided p: "+17.5, s.e. 1.1, p < 0.001"."""
+        """A difference of a claim as `difference_in_words`."""
         number = self.number(name, compared)
-        p = "p < 0.001" if number["p"] < 0.001 else f"p = {number['p']:.3f}"
-        return f"{number['value']:+.1f}, s.e. {number['error']:.1f}, {p}"
+        return difference_in_words(number["value"], number["error"], number["p"])

@@ -3,15 +3,11 @@
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro.recipe import in_words
-from repro.report import statistics
-from repro.report.claims import runs_of
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -25,20 +21,13 @@ def in_text(rows: DataFrame) -> DataFrame:
     return rows.assign(departures=rows["departures"].map(in_words)) if "departures" in rows else rows
 
 
-def readable(rows: DataFrame, against: Mapping[str, Any] | None = None) -> str:
-    """What tells rows apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed, difference.
-
-    Args:
-        rows: of `repro.run_table`.
-        against: fields with a value each: every row's difference from the row that has these, and is otherwise as it is
-            itself, is added, with its standard error by `statistics.contrast` of all these rows, as claims have it of
-            those of an experiment. Of samplers on two targets "random" is that of random draws on a row's own target.
+def readable(rows: DataFrame) -> str:
+    """What tells rows of `repro.run_table` apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed,
+    difference.
     """
     if rows.empty:
         return "no cell is finished"
     (names, shared), table = _telling_apart(rows), beside(rows)
-    if against:
-        table[f"minus {', '.join(map(str, against.values()))}"] = _differences(rows, [*names], against)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     return f"{title}\n{_fitted(table, len(names.columns))}"
@@ -110,29 +99,6 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
     return named[chosen], shared
-
-
-def _differences(rows: DataFrame, names: list[str], base: Mapping[str, Any]) -> list[str]:
-    """Each row's difference from the one that has the values of `base` and is as it is itself in all other `names`."""
-    bases = rows[(rows[[*base]] == Series(base)).all(axis="columns")]
-    if bases.empty:
-        return ["its row is not here"] * len(rows)
-    others = [name for name in names if name not in base and name != "departures"]
-    away = (rows["std"] * ((rows["n_seeds"] - 1) / 2) ** 0.5).fillna(0)  # of two runs that make all of the deviation
-    by_seed = []  # of the same means, deviations and counts, which are all that a contrast depends on
-    for seed in range(rows["n_seeds"].max()):
-        ours = rows["ours"] + {0: away, 1: -away}.get(seed, 0)
-        by_seed.append(rows.assign(recipe=rows.index, seed=seed, ours=ours)[rows["n_seeds"] > seed])
-    runs, kinds = runs_of(pd.concat(by_seed), "ours")
-    judged, texts = statistics.deviations(runs, kinds), []
-    for place, row in rows.iterrows():
-        alike = bases[(bases[others] == row[others]).all(axis="columns")]
-        if alike.empty or place in bases.index or not {place, alike.index[0]} <= {*runs.index}:
-            texts.append("")
-            continue
-        found = statistics.contrast(runs, place, alike.index[0], judged)
-        texts.append(f"{found.value:+.1f}, s.e. {'unknown' if math.isnan(found.error) else f'{found.error:.1f}'}")
-    return texts
 
 
 def _fitted(table: DataFrame, texts: int) -> str:

@@ -20,7 +20,7 @@ from repro.papers.sce import claims as sce
 from repro.papers.sources import LOG, PRINTED_TABLE
 from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
-from repro.report.claims import LEVELS, PRINTED, RULES
+from repro.report.claims import LEVELS, PRINTED, RULES, Evidence
 from repro.report.printed import printed
 
 NAN = float("nan")
@@ -307,6 +307,41 @@ def test_the_closed_form_keeps_less_and_multiplies_less_than_as_many_losses():
 def test_one_diagonal_has_several_correlations():
     table = jcl.diagonals()
     assert (table[["variance", "other variance"]] == 1).all(axis=None) and table["correlation"].tolist() == [0, 1]
+
+
+def against(name, value, **choices):
+    experiment = experiments.find(name).changed(choices)
+    lines = sources.differences(experiment, experiments.row_named(experiment, value)).splitlines()
+    return dict(map(str.strip, line.split("  ", 1)) for line in lines)
+
+
+def test_differences_from_a_row_are_those_of_claims(committed, monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+    quoted = Evidence(committed[0].reset_index(), committed[1])
+    for claim, name, value, line in (
+        ("C92", "cross_modal_with_headroom", "XMoCo", "CM-ACC over XMoCo, characters"),
+        ("C11", "mutual_information_printed_pairs", "xmoco", "cmacc over xmoco, characters 5, characters"),
+    ):
+        assert against(name, value)[line] == quoted.words(claim, line)
+
+
+def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter(monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+    ours = sources.reader()("taxonomy_ucla").rows
+    trained = ours[~ours["objectives"].isin(["random", "AE", "AE+CD"])]
+    fitted = smf.ols("ours ~ C(objectives)", trained).fit()
+    tested = fitted.t_test("C(objectives)[T.AE+CE+AD] - C(objectives)[T.CE] = 0")
+    said = against("taxonomy_ucla", "CE")
+    expected = f"{tested.effect.item():+.1f}, s.e. {tested.sd.item():.1f}, p = {tested.pvalue.item():.3f}"
+    assert said["AE+CE+AD over CE"] == expected and len(said) == 15
+
+
+def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so(monkeypatch):
+    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+    unfinished = against("taxonomy_synthetic", "7", objectives="AD", ad_weight="1,7", seeds="0")
+    assert unfinished == {"ad_weight=7.0": "not finished"}
+    single, = against("taxonomy_ucla", "CE", objectives="CE,AD", seeds="0").values()
+    assert single.endswith("s.e. unknown")
 
 
 def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest():
