@@ -114,12 +114,12 @@ def run(
 
     where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
+        asked_for = experiments.chosen(name, choices, "missing" if plan else train, device)
         if plan:
-            print(experiments.plan(name, **where, **choices))
+            print(experiments.plan(asked_for, **where))
             return
         if against is not None and (every or output):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        asked_for = experiments.chosen(name, choices, train, device)
         base = experiments.row_named(asked_for, against) if against is not None else None
         rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
         if devices.first():

@@ -44,9 +44,9 @@ BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that ar
 AskedCells = dict[str, tuple[Cell, Asked]]  # cells by key, each with what is asked for
 
 
-def studies(tables: Iterable[Table] | None = None) -> dict[str, Study]:
-    """The studies of tables, by default of all there are, by name."""
-    return {table.study.name: table.study for table in (papers.tables().values() if tables is None else tables)}
+def studies() -> dict[str, Study]:
+    """The studies of all tables, by name."""
+    return {table.study.name: table.study for table in papers.tables().values()}
 
 
 def find_table(name: str) -> Table:
@@ -398,24 +398,11 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     return found
 
 
-def run(
-    name: str, /, *, train: str = "missing", device: str = "auto", engine: str = "auto", workers: str | int = "auto",
-    tensorboard: bool = False, **choices: Any,
-) -> DataFrame:
-    """Train what is missing of an experiment and return its table; errors as of `repro.run_table`.
-
-    Args:
-        name: of the experiment.
-        train, device, engine, workers, tensorboard, choices: of `repro.run_table`, in place of the experiment's.
-    """
-    return table_of(chosen(name, choices, train, device), train, device, engine, workers, tensorboard)
-
-
 def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:
-    """The experiment of a name with other arguments, on the data at hand if some of it may be trained; as for `run`.
+    """The experiment of a name with other arguments of `repro.run_table`, as it is to be trained, or read.
 
-    With train="never" a saved one can also be read where its data are not, all of it, some of its recipes, and other
-    seeds.
+    It is on the data at hand, unless it is a saved one that is only read (train="never"): that can be read where its
+    data are not, all of it, some of its recipes, and other seeds.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
@@ -430,21 +417,18 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     return here
 
 
-def plan(
-    name: str, /, *, device: str = "auto", engine: str = "auto", workers: str | int = "auto", **choices: Any
-) -> str:
-    """What `run` would cost with these arguments, see `repro.run.plan.plan`; nothing of it is trained."""
+def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int) -> str:
+    """What an experiment would cost, see `repro.run.plan.plan`; nothing of it is trained."""
     from repro.run import device as devices
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    asked_for = find(name).changed(choices)
-    if asked_for.pinned:
-        return f"{asked_for.pinned}; nothing of it can be trained."
-    cells = [cell for cell, _ in asked_for.at_hand.asked(device).values()]
+    if experiment.pinned:
+        return f"{experiment.pinned}; nothing of it can be trained."
+    cells = [cell for cell, _ in experiment.asked(device).values()]
     where = devices.resolve(device)
     processes = pool_of(engine, workers, cells, where).count()
-    return planned.plan(cells, asked_for.declared.study.untrained, Store(), where, processes)
+    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
 
 
 def row_named(experiment: Experiment, values: str) -> dict[str, Any]:

@@ -168,24 +168,29 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
     pd.testing.assert_frame_equal(written, made, check_dtype=False)
 
 
+def run(name, train="missing", **choices):
+    return experiments.table_of(experiments.chosen(name, choices, train, "cpu"), train, "cpu", "inline", 1, False)
+
+
 def test_a_command_that_trains_never_prints_results_without_data(capsys):
-    pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
-    earlier = experiments.run("taxonomy_ucla_earlier", train="never", objectives="CE,AE", seeds="0-1")
+    pd.testing.assert_frame_equal(run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
+    earlier = run("taxonomy_ucla_earlier", train="never", objectives="CE,AE", seeds="0-1")
     assert "reads cells of version 2 of the training, today's is 3" in capsys.readouterr().err
     whole = results("taxonomy_ucla_earlier")
     assert earlier["objectives"].tolist() == ["CE", "AE"]
     assert set(earlier["objectives"]) < set(whole["objectives"])
-    pd.testing.assert_frame_equal(experiments.run("taxonomy_ucla_earlier", objectives="CE,AE", seeds="0-1"), earlier)
+    pd.testing.assert_frame_equal(run("taxonomy_ucla_earlier", objectives="CE,AE", seeds="0-1"), earlier)
     for choices in ({}, {"seeds": 7}):
-        assert "nothing of it can be trained" in experiments.plan("taxonomy_ucla_earlier", objectives="CE", **choices)
+        asked_for = experiments.chosen("taxonomy_ucla_earlier", {"objectives": "CE", **choices}, "missing", "cpu")
+        assert "nothing of it can be trained" in experiments.plan(asked_for, device="cpu", engine="auto", workers=1)
     with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
-        experiments.run("taxonomy_ucla")
+        run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):
-        experiments.run("taxonomy_ucla", train="no")
+        run("taxonomy_ucla", train="no")
 
 
 def test_what_is_not_finished_is_told_beside_what_is(capsys):
-    rows = experiments.run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0,2,90-91")
+    rows = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0,2,90-91")
     assert rows["n_seeds"].tolist() == [2, 2]
     told, = capsys.readouterr().err.splitlines()
     assert told == "4 of 8 cells are not finished, the first is CE, seed 90"

@@ -110,7 +110,8 @@ def nearest_neighbour(
     train_features: Tensor, train_labels: Tensor, test_features: Tensor, test_labels: Tensor
 ) -> float:
     """Accuracy of `nearest_labels` in percent; test_labels (m,), the others as there."""
-    return percent(nearest_labels(train_features, train_labels, test_features) == test_labels)
+    right = nearest_labels(train_features, train_labels, test_features) == test_labels
+    return 100 * right.sum().item() / len(right)
 
 
 def nearest_labels(train_features: Tensor, train_labels: Tensor, test_features: Tensor) -> Tensor:
@@ -142,8 +143,3 @@ def spread(points: Tensor) -> float:
     Of points of unit length 1 if their mean is zero, 0 if all are equal.
     """
     return points.var(0, correction=0).sum().sqrt().item()
-
-
-def percent(right: Tensor) -> float:
-    """The share of samples that are right, (m,) bool, in percent; m at least 1."""
-    return 100 * right.sum().item() / len(right)
