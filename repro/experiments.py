@@ -231,12 +231,11 @@ class Experiment:
         further = {name: value for name, value in choices.items() if name not in own}
         fields, table = dict(self.fields), self.declared
         named = table.study.recipe.named_by
-        if fields and named in further:  # of fields that some methods alone use, those of the methods that are left
-            dataset = self.dataset or table.datasets[0]
-            one = table.asked(dataset, resolved(self.preset, dataset), self.variant, **fields)[0].recipe
-            methods = one.parse(named, further[named])
+        if further.get(named, "auto") != "auto":  # of its fields those stay that one of the methods that are left uses
+            dataset, methods = self.dataset or table.datasets[0], table.study.recipe.parse(named, further[named])
+            rows = table.asked(dataset, resolved(self.preset, dataset), self.variant, **fields)
             fields = {name: value for name, value in fields.items()
-                      if not (users := one.users(name)) or not {*users}.isdisjoint(methods)}
+                      if any(row.recipe.uses(name, **{named: method}) for row in rows for method in methods)}
         other = dataclasses.replace(self, **own, fields={**fields, **further})
         return other if not self.pinned or other.recipes <= self.recipes else other.at_hand
 
@@ -572,16 +571,17 @@ def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
     """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
 
-    That is our number over the same seeds, by the same version of the training, of these stored cells; NaN where one of
+    That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
     them is not finished.
     """
     experiment = find(name)
-    rows = experiment.rows(cells)
+    rows, by_seed = experiment.rows(cells), experiment.rows(cells, ["seed"])
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    plain, seeds = dataclasses.replace(experiment, fields=kept).rows(cells), rows["n_seeds"].max()
-    columns = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in rows]
-    plain = plain.loc[plain["n_seeds"] == seeds, [*columns, "ours"]].astype({"ours": float})
-    usual = rows[columns].merge(plain, how="left", on=columns)["ours"]
-    rows.insert(rows.columns.get_loc("published"), "usual", usual)
+    plain = dataclasses.replace(experiment, fields=kept).rows(cells, ["seed"])
+    shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
+    by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
+    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("departures", errors="ignore")]
+    usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
+    rows.insert(rows.columns.get_loc("published"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
     return rows

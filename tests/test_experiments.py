@@ -93,6 +93,18 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
     assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
 
 
+def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
+    cells, recipe = committed(), find("taxonomy_ucla_earlier")
+    usual = recipe.rows(cells, ["seed"]).set_index(["objectives", "seed"])["ours"]
+    departing = {cell.key: cell.seed for cell, _ in find("float32_ucla").asked().values()}
+    fewer = cells[cells["key"].map(departing).ne(2)]  # of the departing ones seeds 0 and 1
+    rows = beside_recipe("float32_ucla", fewer).set_index("objectives")
+    assert rows.loc["CE", "usual"] == pytest.approx(usual["CE"][[0, 1]].mean()) and rows.loc["CE", "n_seeds"] == 2
+    lost = {cell.key for cell, _ in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
+    rows = beside_recipe("float32_ucla", fewer[~fewer["key"].isin(lost)]).set_index("objectives")
+    assert math.isnan(rows.loc["CE", "usual"]) and not math.isnan(rows.loc["AE+CE+AD", "usual"])
+
+
 @pytest.mark.parametrize(("entry", "message"), [
     ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
     (SOUND | {"sedes": 1}, "did you mean 'seeds'. parameter='sedes' is not one of: "),
@@ -125,7 +137,16 @@ def test_of_fields_that_some_methods_use_those_of_the_methods_that_are_left_stay
     assert "pool" not in left.fields and left.fields["iterations"] == 1250
     assert left.recipes == {recipe for recipe in dictionary.recipes if recipe.method != "cmacc"}
     assert dictionary.changed({"method": "cmacc"}).fields["pool"] == 40960
-    assert find("frozen_noise_ucla").changed({"objectives": "CD"}).fields["td_queue"] == "frozen_noise"
+    assert dictionary.changed({"method": "auto"}).recipes == dictionary.recipes
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_an_experiment_of_one_of_its_methods_has_the_recipes_of_that_method(name):
+    experiment = SAVED[name]
+    named, recipes = experiment.declared.study.recipe.named_by, experiment.recipes
+    for method in {getattr(recipe, named) for recipe in recipes}:
+        assert experiment.changed({named: method}).recipes == {
+            recipe for recipe in recipes if getattr(recipe, named) == method}
 
 
 def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):

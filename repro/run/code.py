@@ -41,10 +41,13 @@ class Code:
         return identity(self.module)
 
     def differs(self, stored: str | None) -> bool:
-        """Whether numbers of stored code may be others; None is that of cells from before, which count as accepted."""
+        """Whether numbers of stored code, or codes between commas, may be others.
+
+        None is that of cells from before, which count as accepted.
+        """
         accepted = _accepted(ACCEPTED).get(self.study, {}).get(self.version, [])
-        known = self.identity in accepted and (stored is None or stored in accepted)
-        return stored != self.identity and not known
+        codes = [] if stored is None else stored.split(", ")
+        return codes != [self.identity] and not {self.identity, *codes} <= {*accepted}
 
     def advice(self) -> str:
         """What to do where it differs."""

@@ -70,7 +70,8 @@ def fit(
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
-        number of steps}, and of a training that had come to its end before "code" and `device.cost` of then. On a GPU
+        number of steps}, and of a training that had come to its end before "code" and `device.cost` of then, of one
+        that other code or another device has begun "code" or "device" of all, between commas. On a GPU
         that is shared, whoever waits pays for what the device did for others meanwhile: the seconds of all lanes
         together are right.
 
@@ -121,7 +122,7 @@ def fit(
                 _append(folder / "probes.jsonl", {"step": done, **measured})
                 _draw(board, "measured", measured, done)
             if last or from_first(late):
-                _save(learner, folder, done, seconds, code)
+                _save(learner, folder, done, seconds, code, known)
                 saved_at = time.monotonic()
             reported_at = time.monotonic()
     finally:
@@ -129,7 +130,7 @@ def fit(
         if board:
             board.close()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
-        _save(learner, folder, done, seconds, code)
+        _save(learner, folder, done, seconds, code, known)
     return {"seconds": round(seconds, 2), "steps": float(done)} | known
 
 
@@ -191,15 +192,19 @@ def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
                          + ANEW)
 
 
-def _save(learner: Learner, folder: Path, done: int, seconds: float, code: Code | None) -> None:
+def _save(
+    learner: Learner, folder: Path, done: int, seconds: float, code: Code | None, known: dict[str, Any]
+) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
-    state["cost"] = cost(learner.device) | {"code": code.identity if code else None}
+    state["cost"] = cost(learner.device) | {"code": code.identity if code else None} | known
     if first():
         save_checkpoint(folder, state)
 
 
 def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float, dict[str, Any]]:
-    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over; its cost if it is whole."""
+    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over, and what `fit` returns of
+    before.
+    """
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0, {}
@@ -217,7 +222,14 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
                          f"state does not fit ({error}); {ANEW}") from error
     if code and code.differs(known["code"]) and first():
         tqdm.write(f"{folder} was begun by other code; {ANEW}; or {code.advice()}", file=sys.stderr)
-    return state["step"], state["seconds"], known if whole else {}
+    if whole:
+        return state["step"], state["seconds"], known
+    now, before = cost(learner.device) | {"code": code.identity if code else None}, {}
+    for name in ("code", "device"):
+        parts = dict.fromkeys([*(known.get(name) or "").split(", "), now.get(name) or ""])
+        if len(parts) > 1:
+            before[name] = ", ".join(filter(None, parts))
+    return state["step"], state["seconds"], before
 
 
 def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:
