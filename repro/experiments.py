@@ -303,6 +303,9 @@ def find(name: str) -> Experiment:
     try:
         for part in entry:
             choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
+        for part in ("fields", "earlier", "data"):
+            if not isinstance(entry.get(part, {}), Mapping):
+                raise ValueError(f"{part}={entry[part]!r} should be values by name, such as {{epochs: 30}}")
         for part in entry.get("data", ()):
             choose("part of data", part, ("digest", "by"))
         if lacking := [part for part in ("table", "says") if part not in entry]:

@@ -66,7 +66,7 @@ def parse_numbers(parameter: str, value: Any) -> list[int]:
     """
     numbers: list[int] = []
     try:
-        for part in str(value).split(","):
+        for part in map(str, swept(value)):
             low, dash, high = part.partition("-")
             first = parse_number(parameter, low if low else part)
             last = parse_number(parameter, high, least=first) if dash else first

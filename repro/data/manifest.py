@@ -1,6 +1,7 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
 
 import functools
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -349,13 +350,13 @@ def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
         values = read_yaml(path)
-        files = tuple(Archive(**fields) for fields in values["files"])
-        splits = {name: Split(**fields) for name, fields in values["splits"].items()}
+        files = tuple(_made(Archive, "files", fields) for fields in values["files"])
+        splits = {name: _made(Split, "splits", fields) for name, fields in values["splits"].items()}
         parts: dict[str, Any] = {"files": files, "splits": splits}
         for name, kind in (("images", Images), ("skeletons", Skeletons)):
             fields = (values.get(name) or {}).items()
-            parts[name] = kind(**{field: _tuples(value) for field, value in fields}) if fields else None
-        declared = Manifest(**values | parts)
+            parts[name] = _made(kind, name, {field: _tuples(value) for field, value in fields}) if fields else None
+        declared = _made(Manifest, "the manifest", values | parts)
         for archive in files:
             if archive.url and not (archive.url.startswith("https://") and archive.md5):
                 raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
@@ -366,6 +367,15 @@ def _declared(path: Path, _changed: int) -> Manifest:
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared
+
+
+def _made(kind: Callable[..., Loaded], where: str, values: Mapping[str, Any]) -> Loaded:
+    """A part of a manifest of these values; ValueError names a field that such a part has not."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{where}: {values!r} should be fields with their values")
+    for name in values:
+        choose(f"field of {where}", name, inspect.signature(kind).parameters)
+    return kind(**values)
 
 
 def _tuples(value: Any) -> Any:

@@ -97,7 +97,7 @@ def reader() -> Read:
         if not source:
             return Results(make(), [], CLOSED)
         results = one(source)
-        return results if results.rows.empty else results._replace(rows=make(results.rows), apart=[])
+        return results if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked={})
 
     @functools.cache
     def read(names: str) -> Results:
@@ -114,12 +114,16 @@ def _joined(parts: dict[str, Results]) -> Results:
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
-    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
+    asked: dict[str, set[Any]] = {}
+    for part in parts.values():
+        asked |= {column: values | asked.get(column, set()) for column, values in part.asked.items()}
+    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
 
 
 def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     """The results of an experiment of stored cells, a row for each recipe and seed."""
-    rows = experiment.rows(cells, ["seed"])
+    cells_asked = experiment.asked()
+    rows = experiment.rows(cells, ["seed"], cells_asked)
     if rows.empty:
         return NOTHING
     if SWEEP in rows:  # a recipe that several sweeps share counts once
@@ -129,8 +133,11 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     departs = "departures" in rows and bool(rows["departures"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
-    drawn = dataset in DRAWN
-    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
+    drawn, asked = dataset in DRAWN, {}
+    for _, row in cells_asked.values():
+        for column, value in {**row.recipe.to_dict(), **row.called}.items():
+            asked.setdefault(column, set()).add("none" if value is None else value)
+    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
 
 
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:

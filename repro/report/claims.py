@@ -56,6 +56,7 @@ class Results(NamedTuple):
         level: how far the rows carry, one of `LEVELS`.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
         untrained: what columns of `METHODS` call a network that is not trained.
+        asked: by column, the values of recipes that are asked for, finished or not; a claim can name no other.
     """
 
     rows: DataFrame
@@ -63,6 +64,7 @@ class Results(NamedTuple):
     level: str
     paired: bool = False
     untrained: tuple[str, ...] = UNTRAINED
+    asked: Mapping[str, set[Any]] = {}
 
 
 class Claim(NamedTuple):
@@ -152,8 +154,8 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
         of them.
 
     Raises:
-        ValueError: if the results lack a field or measure that the claim names, or two rows of one seed are not told
-            apart.
+        ValueError: if the results lack a field or measure that the claim names, or no recipe that is asked for has a
+            value of it, or two rows of one seed are not told apart.
     """
     first, second = parsed(claim.first), parsed(claim.second)
     said = {field for field, values in [*first.items(), *second.items()] if len(values) == 1 and values != [ANY]}
@@ -163,6 +165,11 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
                          f"{', '.join(results.rows.columns)}")
     for measure in claim.measures:
         choose("measure", measure, results.rows.columns)
+    for field, values in [*first.items(), *second.items()]:
+        asked = results.asked.get(field, set())
+        for value in values:
+            if asked and not any(_fits({field: one}, {field: [value]}) for one in asked):
+                choose(field, value, sorted(map(str, asked)))
     rows = results.rows.assign(recipe=results.rows.groupby(columns, sort=False, dropna=False).ngroup())
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[columns].to_dict("index")
     firsts, seconds = ([number for number, row in recipes.items() if _fits(row, terms)] for terms in (first, second))

@@ -99,17 +99,17 @@ def test_what_images_and_skeletons_are(project):
 
 
 WRONG = [  # changes of a declaration, or a whole text, and what is said of it
-    ({"licens": "MIT"}, "unexpected keyword argument 'licens'"),
+    ({"licens": "MIT"}, "did you mean 'licence'. field of the manifest='licens' is not one of"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, bundled"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
-    ({"files": None}, "NoneType"), ({"files": ["box/things.zip"]}, "must be a mapping"),
+    ({"files": None}, "NoneType"), ({"files": ["box/things.zip"]}, "should be fields with their values"),
     ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "Archive.* missing 1 required .*'name'"),
     ({"files": [{"name": "../a.zip"}]}, "'../a.zip' leads out of the data root; name a place below it"),
     ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "'/etc' leads out of the data root"),
     ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
-    ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "must be a mapping"),
-    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "Split.* unexpected keyword argument 'expects'"),
+    ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "splits: None should be fields with"),
+    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "did you mean 'expect'. field of splits='exp"),
     *(({"images": IMAGES | wrong}, "should be three numbers each, between 0 and 1, the second not 0")
       for wrong in ({"deviation": [0.2, 0.2, 0]}, {"mean": [127, 127, 127]}, {"mean": [0.5]})),
     *(({"images": IMAGES | wrong}, "should be at least 1; where the size varies, leave it out")

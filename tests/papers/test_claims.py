@@ -20,7 +20,7 @@ from repro.papers.sce import claims as sce
 from repro.papers.sources import LOG, PRINTED_TABLE
 from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
-from repro.report.claims import LEVELS, PRINTED, RULES, Evidence
+from repro.report.claims import LEVELS, PRINTED, RULES, Evidence, judge
 from repro.report.printed import printed
 
 NAN = float("nan")
@@ -342,6 +342,15 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so(monk
     assert unfinished == {"ad_weight=7.0": "not finished"}
     single, = against("taxonomy_ucla", "CE", objectives="CE,AD", seeds="0").values()
     assert single.endswith("s.e. unknown")
+
+
+@pytest.mark.parametrize(("first", "message"), [
+    ("objectives=CEE", "did you mean 'CE'"), ("objectives=AE|CEE", "'CEE'"),
+])
+def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(first, message):
+    with pytest.raises(ValueError, match=message):
+        judge(pd.DataFrame([{"id": "X1", "experiment": "taxonomy_ucla", "measure": "ours", "first": first,
+                             "second": "objectives=AE", "rule": "above", "margin": 0}]), sources.reader())
 
 
 def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest():
