@@ -35,12 +35,13 @@ def read_yaml(path: Path) -> Any:
 class _Unrepeated(yaml.SafeLoader):
     """Refuses a second of one key, which would take the place of the first without a word."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)  # as it is written: keys are not yet merged
         for place, (key, _) in enumerate(node.value):
-            if key.value in [earlier.value for earlier, _ in node.value[:place]]:
+            if (key.tag, key.value) in [(earlier.tag, earlier.value) for earlier, _ in node.value[:place]]:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from repro.data.disk import remove_half_written, scratch, share, write_atomically
+from repro.data.disk import read_yaml, remove_half_written, scratch, share, write_atomically
 from repro.run.store import write_json
 
 
@@ -133,3 +133,11 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
         (tmp_path / name).touch()
     remove_half_written(tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == kept
+
+
+def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("{1: one, '1': text}")
+    assert read_yaml(path) == {1: "one", "1": "text"}
+    path.write_text("first: &first {k: 1}\nsecond: &second {<<: *first, k: 2}\nthird: {<<: *second, m: 3}\n")
+    assert read_yaml(path)["third"] == {"k": 2, "m": 3}
