@@ -115,7 +115,7 @@ class Plot:
         if len(pairs) < (~alone).sum():
             return data
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
-        unit = f"minus {self.line_called(self.minus)} (points)\n{PLUS_MINUS} twice the error"
+        unit = f"minus {self.line_called(self.minus)} (points)\n{PLUS_MINUS} twice the unpaired error"
         pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
         return pd.concat([data[alone], pairs[data.columns]], ignore_index=True)
 

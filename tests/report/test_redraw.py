@@ -81,12 +81,12 @@ def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_
 
     one_number = experiments.results("samplers_with_headroom")
     figure = experiments.draw("samplers_with_headroom", one_number)
-    assert titles(figure) == 2 * [f"characters, new {of}\nnegatives selected, M 128" for of in ("pairs", "drawings")]
+    assert titles(figure) == 2 * [f"{of}\nnegatives selected, M 128" for of in ("new pairs", "drawings never seen")]
     assert names(figure) == ["dictionary 1,024", "dictionary 256"]
     assert not any("dictionary" in text.get_text() for text in figure.texts)
     two_numbers = pd.concat([one_number.assign(batch=batch) for batch in (64, 128)], ignore_index=True)
     assert titles(experiments.draw("ohem_vs_active", two_numbers)) == 2 * [
-        f"characters, new {of}\ndictionary {size}" for size in ("1,024", "256") for of in ("pairs", "drawings")]
+        f"{of}\ndictionary {size}" for size in ("1,024", "256") for of in ("new pairs", "drawings never seen")]
     pooled = experiments.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
     assert names(pooled) == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
 
