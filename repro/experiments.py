@@ -232,8 +232,9 @@ class Experiment:
         fields, table = dict(self.fields), self.declared
         named = table.study.recipe.named_by
         if further.get(named, "auto") != "auto":  # of its fields those stay that one of the methods that are left uses
-            dataset, methods = self.dataset or table.datasets[0], table.study.recipe.parse(named, further[named])
-            rows = table.asked(dataset, resolved(self.preset, dataset), self.variant, **fields)
+            other, methods = dataclasses.replace(self, **own), table.study.recipe.parse(named, further[named])
+            dataset = other.dataset or table.datasets[0]
+            rows = table.asked(dataset, resolved(other.preset, dataset), other.variant, **fields)
             fields = {name: value for name, value in fields.items()
                       if any(row.recipe.uses(name, **{named: method}) for row in rows for method in methods)}
         other = dataclasses.replace(self, **own, fields={**fields, **further})
@@ -403,8 +404,8 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
 def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:
     """The experiment of a name with other arguments of `repro.run_table`, as it is to be trained, or read.
 
-    It is on the data at hand, unless it is a saved one that is only read (train="never"): that can be read where its
-    data are not, all of it, some of its recipes, and other seeds.
+    It is on the data at hand. A saved one that is only read (train="never") can be read where its data are missing,
+    whole, narrowed to some of its recipes, and with other seeds.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)

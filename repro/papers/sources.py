@@ -97,7 +97,7 @@ def reader() -> Read:
         if not source:
             return Results(make(), [], CLOSED)
         results = one(source)
-        return results if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked={})
+        return NOTHING if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked={})
 
     @functools.cache
     def read(names: str) -> Results:
@@ -114,18 +114,19 @@ def _joined(parts: dict[str, Results]) -> Results:
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
-    asked: dict[str, set[Any]] = {}
-    for part in parts.values():
-        asked |= {column: values | asked.get(column, set()) for column, values in part.asked.items()}
-    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
+    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
 
 
 def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     """The results of an experiment of stored cells, a row for each recipe and seed."""
     cells_asked = experiment.asked()
     rows = experiment.rows(cells, ["seed"], cells_asked)
+    asked: dict[str, set[Any]] = {}
+    for _, row in cells_asked.values():
+        for column, value in {**row.recipe.to_dict(), **row.called}.items():
+            asked.setdefault(column, set()).add("none" if value is None else value)
     if rows.empty:
-        return NOTHING
+        return NOTHING._replace(asked=asked)
     if SWEEP in rows:  # a recipe that several sweeps share counts once
         known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
@@ -133,21 +134,17 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     departs = "departures" in rows and bool(rows["departures"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
-    drawn, asked = dataset in DRAWN, {}
-    for _, row in cells_asked.values():
-        for column, value in {**row.recipe.to_dict(), **row.called}.items():
-            asked.setdefault(column, set()).add("none" if value is None else value)
+    drawn = dataset in DRAWN
     return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
 
 
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
-    """What the finished rows of an experiment have over the one of these values and else their own, a line each.
-
-    Errors and p are those of claims over the experiment.
-    """
+    """Each finished row minus the one of these values, all else equal, a line each, with the errors of claims."""
     second = "; ".join(f"{field}={value}" for field, value in base.items())
     found = compared(Claim(experiment.name, "ours", "", second, "", 0), by_seed(experiment, everything()))
-    width = max(map(len, found), default=0)
+    if not found:
+        return "no other row is finished"
+    width = max(map(len, found))
     lines = []
     for name, number in found.items():
         lines.append(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}")

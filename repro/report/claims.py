@@ -154,8 +154,8 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
         of them.
 
     Raises:
-        ValueError: if the results lack a field or measure that the claim names, or no recipe that is asked for has a
-            value of it, or two rows of one seed are not told apart.
+        ValueError: if the results lack a field or measure that the claim names, or two rows of one seed are not told
+            apart.
     """
     first, second = parsed(claim.first), parsed(claim.second)
     said = {field for field, values in [*first.items(), *second.items()] if len(values) == 1 and values != [ANY]}
@@ -165,11 +165,6 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
                          f"{', '.join(results.rows.columns)}")
     for measure in claim.measures:
         choose("measure", measure, results.rows.columns)
-    for field, values in [*first.items(), *second.items()]:
-        asked = results.asked.get(field, set())
-        for value in values:
-            if asked and not any(_fits({field: one}, {field: [value]}) for one in asked):
-                choose(field, value, sorted(map(str, asked)))
     rows = results.rows.assign(recipe=results.rows.groupby(columns, sort=False, dropna=False).ngroup())
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[columns].to_dict("index")
     firsts, seconds = ([number for number, row in recipes.items() if _fits(row, terms)] for terms in (first, second))
@@ -186,6 +181,16 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
     missing = [*_lacking(first, [recipes[pair.first] for pair in found]),
                *_lacking(second, [recipes[pair.second] for pair in found])]
     return rows, found, missing
+
+
+def check_values(claim: Claim, results: Results) -> None:
+    """Raise ValueError if a claim names a value that no recipe asked for has; it names those that have one."""
+    for side in (claim.first, claim.second):
+        for field, values in parsed(side).items() if "=" in side else ():
+            asked = results.asked.get(field, set())
+            for value in values:
+                if asked and not any(_fits({field: one}, {field: [value]}) for one in asked):
+                    choose(field, value, sorted(map(str, asked)))
 
 
 def _lacking(terms: Mapping[str, list[str]], rows: list[Fields]) -> list[str]:
@@ -421,11 +426,12 @@ def held(claim: Claim, read: Read) -> tuple[str, str, Numbers]:
     """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
 
     Raises:
-        ValueError: if there is no such rule, or as `pairs`.
+        ValueError: if there is no such rule, or as `check_values` and `pairs`.
     """
     if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
         return claim.rule, "", {}
     results = read(claim.experiment)
+    check_values(claim, results)
     verdict, numbers = (NOT_RUN, {}) if results.rows.empty else RULES[claim.rule](claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):
         return NOT_RUN, "", {}

@@ -23,7 +23,7 @@ from repro.report.style import Look
 from repro.report.text import PLUS_MINUS
 
 DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
-CROWDED = 24        # characters of all numbers below an axis, from which on they stand aslant
+CROWDED = 24       # characters of all numbers below an axis: more are turned
 LEAST_SPAN = 5.0   # percentage points that an axis of accuracies spans at least
 DODGE = 0.03       # of an axis of numbers, between the places of two lines: no error bar hides another
 ABOVE = 0.7        # of the room between two names, for what is drawn beside one another there
@@ -182,8 +182,7 @@ class Plot:
         elif data["x"].nunique() <= DENSE:
             values = sorted(data["x"].unique())
             labels = [f"{value:,g}" for value in values]
-            crowded = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-            axes.set_xticks(values, labels=labels, **(crowded if len("".join(labels)) > CROWDED else {}))
+            axes.set_xticks(values, labels=labels, rotation=90 if len("".join(labels)) > CROWDED else 0)
             axes.minorticks_off()
 
     def _beside(self, places: Series, every_place: Series, side: float) -> Series:

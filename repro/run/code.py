@@ -18,6 +18,7 @@ from pathlib import Path
 import yaml
 
 ACCEPTED = Path(__file__).parent / "accepted.yaml"
+BETWEEN = "; "  # the codes, or devices, that have trained one cell
 FOLLOWED = ("repro.contrast", "repro.run.learner", "repro.run.recorded", "repro.run.group", "repro.skeleton",
             "repro.image", "repro.audiovisual")  # what a step runs through, besides a paper's own modules
 
@@ -41,12 +42,12 @@ class Code:
         return identity(self.module)
 
     def differs(self, stored: str | None) -> bool:
-        """Whether numbers of stored code, or codes between commas, may be others.
+        """Whether numbers of stored code, or of several between semicolons, may be others.
 
-        None is that of cells from before, which count as accepted.
+        None, of cells older than identities, counts as accepted.
         """
         accepted = _accepted(ACCEPTED).get(self.study, {}).get(self.version, [])
-        codes = [] if stored is None else stored.split(", ")
+        codes = [] if stored is None else stored.split(BETWEEN)
         return codes != [self.identity] and not {self.identity, *codes} <= {*accepted}
 
     def advice(self) -> str:

@@ -22,8 +22,8 @@ from tqdm.auto import tqdm
 
 from repro.data.archives import IRREGULAR
 from repro.data.disk import naming, write_atomically
-from repro.run.code import Code
-from repro.run.device import cost, first, from_first
+from repro.run.code import BETWEEN, Code
+from repro.run.device import cost, first, from_first, hardware
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
 
@@ -70,8 +70,8 @@ def fit(
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
-        number of steps}, and of a training that had come to its end before "code" and `device.cost` of then, of one
-        that other code or another device has begun "code" or "device" of all, between commas. On a GPU
+        number of steps}. Of a training that had ended before, also the "code" and `device.cost` of then; of one that
+        other code or another device has begun, "code" or "device" of all, between semicolons. On a GPU
         that is shared, whoever waits pays for what the device did for others meanwhile: the seconds of all lanes
         together are right.
 
@@ -202,8 +202,8 @@ def _save(
 
 
 def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float, dict[str, Any]]:
-    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over, and what `fit` returns of
-    before.
+    """Steps and seconds of the newest sound checkpoint, whose state the learner takes over, and what is known of
+    earlier runs.
     """
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
@@ -224,11 +224,11 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
         tqdm.write(f"{folder} was begun by other code; {ANEW}; or {code.advice()}", file=sys.stderr)
     if whole:
         return state["step"], state["seconds"], known
-    now, before = cost(learner.device) | {"code": code.identity if code else None}, {}
-    for name in ("code", "device"):
-        parts = dict.fromkeys([*(known.get(name) or "").split(", "), now.get(name) or ""])
-        if len(parts) > 1:
-            before[name] = ", ".join(filter(None, parts))
+    now = {"code": code.identity if code else None, "device": hardware(learner.device)["device"]}
+    before = {}
+    for name, value in now.items():
+        if (stored := known.get(name)) and value:
+            before[name] = BETWEEN.join(dict.fromkeys([*stored.split(BETWEEN), value]))
     return state["step"], state["seconds"], before
 
 

@@ -344,13 +344,16 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so(monk
     assert single.endswith("s.e. unknown")
 
 
-@pytest.mark.parametrize(("first", "message"), [
-    ("objectives=CEE", "did you mean 'CE'"), ("objectives=AE|CEE", "'CEE'"),
+@pytest.mark.parametrize(("name", "first", "second", "message"), [
+    ("taxonomy_ucla", "objectives=CEE", "objectives=AE", "did you mean 'CE'"),
+    ("taxonomy_ucla", "objectives=AE|CEE", "30", "'CEE'"), ("taxonomy_ucla", "objectives=CE", "objectives=AEE", "'AE'"),
+    ("temperature_grid", "method=sec", "method=ressl", "did you mean 'sce'"),  # of which no cell is finished
 ])
-def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(first, message):
+def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(monkeypatch, name, first, second, message):
+    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
     with pytest.raises(ValueError, match=message):
-        judge(pd.DataFrame([{"id": "X1", "experiment": "taxonomy_ucla", "measure": "ours", "first": first,
-                             "second": "objectives=AE", "rule": "above", "margin": 0}]), sources.reader())
+        judge(pd.DataFrame([{"id": "X1", "experiment": name, "measure": "ours", "first": first, "second": second,
+                             "rule": "above", "margin": 0}]), sources.reader())
 
 
 def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest():

@@ -77,7 +77,7 @@ def test_the_identity_of_a_modality_is_that_of_its_losses_too(monkeypatch, tmp_p
 
 @pytest.mark.parametrize(("today", "stored", "differs"), [
     ("a", "a", False), ("a", "b", False), ("b", None, False), ("a", "x", True), ("x", "a", True), ("x", None, True),
-    ("x", "x", False), ("a", "a, b", False), ("a", "a, x", True), ("x", "a, x", True),
+    ("x", "x", False), ("a", "a; b", False), ("a", "a; x", True), ("x", "a; x", True),
 ])
 def test_stored_numbers_may_be_others_unless_both_codes_are_accepted_or_equal(
     monkeypatch, tmp_path, today, stored, differs

@@ -102,7 +102,8 @@ def test_a_training_that_had_come_to_its_end_says_where_and_with_which_code(tmp_
 
 def test_a_training_that_goes_on_under_other_code_or_elsewhere_says_so_and_is_of_both(tmp_path, monkeypatch, capsys):
     now = {"device": "one"}
-    monkeypatch.setattr("repro.run.fit.cost", lambda device: {**now})
+    for name in ("cost", "hardware"):
+        monkeypatch.setattr(f"repro.run.fit.{name}", lambda device: {**now})
     monkeypatch.setattr("repro.run.code.identity", lambda module: module)
     with pytest.raises(Interrupted):
         train(Walk(fails_at=8), tmp_path, checkpoint_seconds=0, code=Code("walks", 1, "before"))
@@ -113,8 +114,8 @@ def test_a_training_that_goes_on_under_other_code_or_elsewhere_says_so_and_is_of
     assert f"{tmp_path} was begun by other code" in capsys.readouterr().err
     cost = train(Walk(), tmp_path, code=Code("walks", 1, "before"))  # the change is undone
     assert f"{tmp_path} was begun by other code" in capsys.readouterr().err
-    assert cost["code"] == load_checkpoint(tmp_path)["cost"]["code"] == "before, after"
-    assert cost["device"] == "one, two"
+    assert cost["code"] == load_checkpoint(tmp_path)["cost"]["code"] == "before; after"
+    assert cost["device"] == "one; two"
 
 
 def test_one_bar_serves_several_trainings(tmp_path):

@@ -13,7 +13,7 @@ from other_values import others
 from states import assert_equal_states
 
 from repro import run_table
-from repro.experiments import find_table, plan
+from repro.experiments import chosen, find_table, plan
 from repro.recipe import setting
 from repro.run import training
 from repro.run.engine import Here, run_cells
@@ -219,7 +219,8 @@ def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_st
     for field in study.recipe.evaluation_fields():  # of a new probe too
         settings = {field: getattr(next(others(usual.recipe, field)), field)} | settings
     run_table(name, **SMOKE, **asked)
-    found = plan(name, preset="smoke", device="cpu", **asked, **settings)
+    asked_for = chosen(name, {"preset": "smoke", **asked, **settings}, "missing", "cpu")
+    found = plan(asked_for, device="cpu", engine="auto", workers="auto")
     assert "0 of 1 cells are finished, 1 are measured from weights" in found
     pretrainer = type(next(study.learners(*_parts(table, asked), CPU)))
     step = pretrainer.step
