@@ -228,7 +228,7 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     before = {}
     for name, value in now.items():
         if (stored := known.get(name)) and value:
-            before[name] = BETWEEN.join(dict.fromkeys([*stored.split(BETWEEN), value]))
+            before[name] = BETWEEN.join(dict.fromkeys([*stored.split(BETWEEN), str(value)]))
     return state["step"], state["seconds"], before
 
 
