@@ -219,13 +219,17 @@ class Study:
     def stored_recipe(self, cell: Fields) -> Any:
         """The recipe of a row of cells.csv.
 
-        ValueError names the cell if there is no such recipe, preset or data set, or it lacks a main measure.
+        ValueError names the cell if there is no such recipe, preset or data set, it lacks a main measure, or its key is
+        another's: what it says of itself is not what was trained.
         """
         try:
             choose("preset", cell["preset"], self.presets)
             choose("dataset", manifest.plain(cell["dataset"]), manifest.names())
             recipe = self.recipe.from_dict(json.loads(cell["recipe"]))
             check_parts(json.loads(cell["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
+            parts = (cell[part] for part in ("seed", "preset", "dataset", "digest", "version"))
+            if (key := Cell(self.name, recipe, *parts).key) != cell["key"]:
+                raise ValueError(f"its recipe, seed, data and version are those of {key}")
             return recipe
         except (ValueError, TypeError) as error:
             raise ValueError(

@@ -1,7 +1,6 @@
 """A made-up study: recipes of three methods, data that are a name, and a learner of two steps that measures itself."""
 
 import dataclasses
-import itertools
 import json
 from typing import NamedTuple
 
@@ -12,9 +11,8 @@ from torch import nn
 from repro.recipe import Recipe, setting
 from repro.run.export import COLUMNS
 from repro.run.learner import Learner
+from repro.run.store import Cell
 from repro.table import Study
-
-COUNT = itertools.count()
 
 
 def of(*methods):
@@ -123,7 +121,8 @@ def stored(method="plain", linear=50.0, *, seed=0, preset="paper", dataset="ucla
     """A row of cells.csv: a finished cell with these `changes`; `told` is whether it says which they are."""
     make = TOY.presets[preset]
     recipe = recipe or make(dataset.partition(" (")[0], method, subset=" (" in dataset, **changes).to_dict()
-    row = {"key": f"{next(COUNT):016x}", "study": study, "seed": seed, "preset": preset, "dataset": dataset}
+    key = Cell(study, Toy.from_dict(recipe), seed, preset, dataset, digest, version).key
+    row = {"key": key, "study": study, "seed": seed, "preset": preset, "dataset": dataset}
     row |= {"digest": digest, "version": version, "changes": json.dumps(changes if told else None, sort_keys=True)}
     row |= {"recipe": json.dumps(recipe, sort_keys=True), "cost": json.dumps({"finished": finished}), "commit": "c"}
     return row | {"metrics": json.dumps({"linear": linear, "evaluation": 2} | (measures or {}))}
