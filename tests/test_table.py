@@ -258,7 +258,8 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     ({"recipe": '{"depths": 3}'}, "'depths' is not a field of Toy"),
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
     ({"seed": 1}, "its recipe, seed, data and version are those of "),
-    ({"recipe": stored(depth=3)["recipe"]}, f"its recipe, seed, data and version are those of {stored(depth=3)['key']}"),
+    ({"recipe": stored(depth=3)["recipe"]},
+     f"its recipe, seed, data and version are those of {stored(depth=3)['key']}"),
 ])
 def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, message, capsys):
     row, sound = stored() | change, stored()
