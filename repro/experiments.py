@@ -251,8 +251,9 @@ class Experiment:
         today = self.declared.study.version
         if self.version in (None, today):
             return ""
+        data = f" --dataset {self.dataset}" if self.dataset else ""
         return (f"{self.name} reads cells of version {self.version} of the training, today's is {today}; "
-                f"`repro run {self.table}` trains today's")
+                f"`repro run {self.table}{data} --preset {self.preset}` trains today's")
 
     def digest(self, recipe: Any) -> str:
         """Of the data that a recipe is trained on; "" where the entry does not say."""

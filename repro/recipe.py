@@ -173,6 +173,8 @@ class Recipe:
             elif type(value) not in kinds:
                 expected = " or ".join(kind.__name__ for kind in kinds)
                 raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; it should be {expected}")
+            if type(value) is float and not math.isfinite(value):
+                raise ValueError(f"{name}={value} should be finite")
             if field.metadata.get("allowed") is not None:
                 choose(name, value, field.metadata["allowed"])
             if field.metadata.get("least") is not None and value is not None:
@@ -282,9 +284,7 @@ class Recipe:
 
 
 def _check_range(parameter: str, value: float, least: float, most: float) -> None:
-    """Raise ValueError unless a number is finite and between the two."""
-    if not math.isfinite(value):
-        raise ValueError(f"{parameter}={value} should be finite")
+    """Raise ValueError unless a number is between the two."""
     if not least <= value <= most:
         expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
         raise ValueError(f"{parameter}={value} should be {expected}")

@@ -106,7 +106,14 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe would change the keys of committed cells."""
+        """Raise ValueError if a field of the recipe would change the keys of committed cells, or be in none."""
+        for field in dataclasses.fields(self.recipe):
+            if field.metadata.get("since", 0) > self.version:
+                raise ValueError(
+                    f"{self.recipe.__name__}.{field.name} has since={field.metadata['since']}, and the training of "
+                    f"{self.name} is of version {self.version}: recipes of several values would have one key; raise "
+                    "the version with it"
+                )
         for version, stored in committed_fields().get(self.name, {}).items():
             for field in dataclasses.fields(self.recipe):
                 keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING

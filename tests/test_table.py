@@ -271,7 +271,7 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
 
 
 @pytest.mark.parametrize(("metadata", "refused"), [
-    ({}, True), ({"before": 1}, False), ({"since": 4}, False), ({"since": 3}, True),
+    ({}, True), ({"before": 1}, False), ({"since": 3}, True),
 ])
 def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
     fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
@@ -283,6 +283,16 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
             dataclasses.replace(TOY, recipe=recipe)
     else:
         assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
+
+
+def test_a_field_that_came_with_a_version_needs_that_version():
+    fields = [("more", int, setting(1, "assumed", since=4))]
+    recipe = dataclasses.make_dataclass("More", fields, bases=(Toy,), frozen=True, kw_only=True)
+    with pytest.raises(ValueError, match=r"More\.more has since=4, and the training of toys is of version 3: .* raise"):
+        dataclasses.replace(TOY, recipe=recipe)
+    raised = dataclasses.replace(TOY, recipe=recipe, version=4)
+    one, two = (raised.cell(recipe(more=value), 0, "paper", digest="d").key for value in (1, 2))
+    assert one != two and "more" not in json.loads(recipe().canonical(3))
 
 
 # ---------------------------------------------------------------------------------------------- numbers

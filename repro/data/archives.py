@@ -1,8 +1,10 @@
 """The files in folders, zip and tar archives. None of them is trusted: one above `LARGEST` is not read."""
 
 import contextlib
+import csv
 import functools
 import hashlib
+import io
 import lzma
 import os
 import stat
@@ -13,8 +15,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from repro.data.disk import naming, scratch
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LARGEST = 2**28               # bytes that are held in memory: of a file, or of all that are read together
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
@@ -79,6 +85,27 @@ def read_file(path: Path, largest: int = LARGEST) -> bytes:
     if status.st_size > largest:
         raise ValueError(TOO_LARGE.format(status.st_size, largest))
     return path.read_bytes()
+
+
+def read_csv(path: Path, **options: Any) -> "DataFrame":
+    """The table in a file, with options of `pandas.read_csv`; text stays text.
+
+    Raises:
+        ValueError: if it is none, or a line has other than as many values as the first, which pandas would shift or
+            pad. It names the file.
+    """
+    import pandas as pd  # which takes longer than all that most commands do with files
+
+    try:
+        text = read_file(path).decode("utf-8-sig")
+        header, *rows = csv.reader(io.StringIO(text), strict=True)
+        for row in rows:
+            if row and len(row) != len(header):
+                raise ValueError(f"{','.join(row)[:80]!r} is {len(row)} values, the first line {len(header)}")
+        return pd.read_csv(io.StringIO(text), **{"keep_default_na": False} | options)
+    except (OSError, ValueError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read ({str(error).strip()}); mend it, or restore it from version control"
+                         ) from error
 
 
 def stamp(path: Path) -> tuple[int, ...]:

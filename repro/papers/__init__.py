@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from repro.data.archives import read_csv
 from repro.data.disk import read_yaml
 
 if TYPE_CHECKING:
@@ -46,9 +47,13 @@ for point in importlib.metadata.entry_points(group=__name__):  # of other distri
 
 
 def folders() -> dict[str, Path]:
-    """Where each paper lies, by the name of its package, sorted."""
-    places = {package.name: Path(package.module_finder.path) / package.name
-              for package in pkgutil.iter_modules(__path__) if package.ispkg}
+    """Where each paper lies, by the name of its package, sorted; raises ValueError if two packages have one name."""
+    places: dict[str, Path] = {}
+    for place in __path__:
+        for package in pkgutil.iter_modules([place]):
+            path = Path(place) / package.name
+            if package.ispkg and (other := places.setdefault(package.name, path)) != path:
+                raise ValueError(f"{path} and {other} are papers of one name, of which one is read; rename the first")
     return dict(sorted(places.items()))
 
 
@@ -93,9 +98,12 @@ def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def titles() -> dict[str, list[str]]:
-    """The names of the tables of each paper, by its title."""
-    named_tables = offered("TABLES")
-    return {title: [*named_tables[paper]] for paper, title in offered("TITLE").items()}
+    """The names of the tables of each paper, by its title; ValueError if a paper has none, or that of another one."""
+    named_tables, titled = offered("TABLES"), offered("TITLE")
+    if lacking := [str(folder) for paper, folder in folders().items() if paper not in titled]:
+        raise ValueError(f"{lacking[0]} has no TITLE; write one, by which its claims are found, into its __init__.py")
+    joined("title", {paper: {title: paper} for paper, title in titled.items()})
+    return {title: [*named_tables.get(paper, ())] for paper, title in titled.items()}
 
 
 @functools.cache
@@ -144,18 +152,17 @@ def verdicts() -> "DataFrame":
     Columns: place; size, on what it was run; verdict, reproduced | partly | not | undecided | not run; says, why, in
     words; notebook, which runs it; folder, of the paper.
     """
-    import pandas as pd
-
-    return _of_every_paper("verdicts.csv", lambda path: pd.read_csv(path, dtype=str, encoding="utf-8"))
+    return _of_every_paper("verdicts.csv", lambda path: read_csv(path, dtype=str, na_values=""))
 
 
 def _of_every_paper(file: str, read: "Callable[[Path], DataFrame]") -> "DataFrame":
     """The rows of a file of every paper that has it, with the paper's title as `paper` and its `folder`."""
     import pandas as pd
 
-    paths = {title: folders()[paper] / file for paper, title in offered("TITLE").items()}
-    return pd.concat([read(path).assign(paper=title, folder=path.parent.name)
-                      for title, path in paths.items() if path.exists()], ignore_index=True)
+    paths = {title: path for title, folder in zip(titles(), folders().values(), strict=True)
+             if (path := folder / file).exists()}
+    return pd.concat([read(path).assign(paper=title, folder=path.parent.name) for title, path in paths.items()],
+                     ignore_index=True)
 
 
 def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

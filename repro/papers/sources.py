@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from repro import experiments
 from repro.data import manifest
+from repro.data.archives import read_csv
 from repro.papers import joined, lines, listed, offered, saved, titles
 from repro.recipe import choose
 from repro.report.claims import (
@@ -111,6 +112,11 @@ def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
+    shared = [column for column in rows.columns.drop(["experiment", "departures"], errors="ignore")
+              if all(column in part.rows for part in parts.values())]
+    if "seed" in shared and rows.duplicated(shared).any():
+        raise ValueError(f"{', '.join(parts)} have cells in common, which errors would count twice; name experiments "
+                         "that have none, saved ones of fewer rows if need be")
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
@@ -156,6 +162,6 @@ def _log(name: str) -> Results:
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING
-    rows = pd.read_csv(path, keep_default_na=False)
+    rows = read_csv(path, na_values="")
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
     return Results(rows, [], level)

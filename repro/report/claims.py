@@ -26,6 +26,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
+from repro.data.archives import read_csv
 from repro.recipe import choose
 from repro.report import statistics
 from repro.report.statistics import Estimate, holm
@@ -135,13 +136,15 @@ def parsed(text: str) -> dict[str, list[str]]:
     """The fields of `first` or `second`, each with its values: "method=xmoco; characters=1|3".
 
     Raises:
-        ValueError: if a part has no "=".
+        ValueError: if a part has no "=", or a field stands twice.
     """
-    terms = {}
+    terms: dict[str, list[str]] = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         field, equals, values = part.partition("=")
         if not equals:
             raise ValueError(f"{part!r} in {text!r} is no FIELD=VALUE; write that")
+        if field.strip() in terms:
+            raise ValueError(f"{text!r} names {field.strip()} twice; write its values once, with {OR} between them")
         terms[field.strip()] = [value.strip() for value in values.split(OR)]
     return terms
 
@@ -342,6 +345,8 @@ def different(numbers: Numbers, margin: float = 0.0) -> str:
 
 def comparison(verdict: Callable[[Numbers, float], str], claim: Claim, results: Results) -> tuple[str, Numbers]:
     """A rule that compares the rows a claim names and judges the differences by its margin."""
+    if not claim.second:
+        raise ValueError("second is empty: nothing is compared; name other rows there, or a number")
     numbers = compared(claim, results)
     return verdict(numbers, claim.margin), numbers
 
@@ -349,7 +354,9 @@ def comparison(verdict: Callable[[Numbers, float], str], claim: Claim, results: 
 def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
     """The field of which `first` has several values, each of these with the next, and the rest of `first`."""
     fields = parsed(claim.first)
-    field = next(name for name, values in fields.items() if len(values) > 1)
+    field = next((name for name, values in fields.items() if len(values) > 1), "")
+    if not field:
+        raise ValueError(f"first={claim.first!r} names no field with several values, such as FIELD=1|3|5; write that")
     steps = [*itertools.pairwise(fields.pop(field))]
     return field, steps, "".join(f"{name}={OR.join(values)}; " for name, values in fields.items())
 
@@ -444,9 +451,9 @@ def read_list(path: Path) -> DataFrame:
     """A paper's `claims.csv` or `discrepancies.csv`; texts but for the margin, which is 0 where nothing stands.
 
     Raises:
-        ValueError: if a column is missing or a margin is no number, naming the file.
+        ValueError: as `disk.read_csv`, or if a column is missing or a margin is no number, naming the file.
     """
-    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    table = read_csv(path, dtype=str)
     if lacking := [name for name in ("id", "place", *COMPARED) if name not in table]:
         raise ValueError(f"{path} has no column {', '.join(lacking)}; add it")
     try:

@@ -3,9 +3,9 @@
 import functools
 from pathlib import Path
 
-import pandas as pd
 from pandas import DataFrame
 
+from repro.data.archives import read_csv
 from repro.recipe import choose
 
 PAPERS = Path(__file__).parents[1] / "papers"
@@ -30,7 +30,7 @@ def as_printed(name: str) -> DataFrame:
 
 @functools.cache
 def _read(name: str, **options) -> DataFrame:
-    return pd.read_csv(_files()[choose("name", name, _files())], keep_default_na=False, encoding="utf-8", **options)
+    return read_csv(_files()[choose("name", name, _files())], **options)
 
 
 @functools.cache

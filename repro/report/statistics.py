@@ -81,12 +81,17 @@ def pooled(runs: DataFrame) -> Deviation:
         s_p^2 = sum_i sum_j (x_ij - mean_i)^2 / df,   df = sum_i (n_i - 1)
 
     Returns:
-        NaN with 0 degrees of freedom if no row has two seeds.
+        NaN with 0 degrees of freedom if no row has two seeds, and NaN where all seeds of every row are equal.
     """
     rows = [row[~np.isnan(row)] for row in runs.to_numpy(dtype=float)]
     df = sum(len(row) - 1 for row in rows if len(row))
     squares = sum(((row - row.mean()) ** 2).sum() for row in rows if len(row))
-    return Deviation(math.sqrt(squares / df) if df else math.nan, df)
+    return _deviation(squares, df)
+
+
+def _deviation(squares: float, df: int) -> Deviation:
+    """Of a sum of squares; unknown where that is 0: of a few test samples equal counts do not show that all will be."""
+    return Deviation(math.sqrt(squares / df) if df and squares > ROUNDING**2 else math.nan, df)
 
 
 def scattered(spread: Series) -> list[Any]:
@@ -149,7 +154,7 @@ def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
             others for another size. All rows are one block by default; squares and df of several add up.
 
     Returns:
-        NaN with 0 degrees of freedom if the runs leave none.
+        NaN with 0 degrees of freedom if the runs leave none, and NaN where nothing is left of them.
     """
     values = runs.to_numpy(dtype=float)
     row, seed = np.nonzero(~np.isnan(values))
@@ -161,7 +166,7 @@ def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
     solution, _, rank, _ = np.linalg.lstsq(design, known)
     df = len(known) - int(rank)
     squares = float(((known - design @ solution) ** 2).sum())
-    return Deviation(math.sqrt(squares / df) if df else math.nan, df)
+    return _deviation(squares, df)
 
 
 def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | None = None) -> Estimate:

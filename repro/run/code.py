@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import io
 import tokenize
@@ -59,11 +60,13 @@ class Code:
 
 @functools.cache
 def identity(module: str) -> str:
-    """Sixteen digits of a hash: of the source of a module and of those of its package and of `FOLLOWED` that it names.
+    """Sixteen digits of a hash: of the source of a module and of those that it names, and these in turn.
 
-    Comments, docstrings and blank lines do not count.
+    Followed are those of its package, of `FOLLOWED`, and of distributions that bring papers. Comments, docstrings and
+    blank lines do not count.
     """
-    packages = (*FOLLOWED, module.rpartition(".")[0] or module)
+    others = [point.value.partition(".")[0] for point in importlib.metadata.entry_points(group="repro.papers")]
+    packages = (*FOLLOWED, module.rpartition(".")[0] or module, *others)
     statements: dict[str, str] = {}
     waiting = [module]
     while waiting:
@@ -73,7 +76,7 @@ def identity(module: str) -> str:
             continue
         source = path.read_text()
         statements[name] = "\n".join(_statements(source))
-        for imported in _imported(source):
+        for imported in _imported(source, name.rpartition(".")[0]):
             if any(imported == package or imported.startswith(f"{package}.") for package in packages):
                 waiting.append(imported)
     text = "\n\n".join(f"{name}\n{statements[name]}" for name in sorted(statements))
@@ -96,14 +99,18 @@ def _path(name: str) -> Path | None:
     return Path(found.origin)
 
 
-def _imported(source: str) -> Iterator[str]:
-    """Names of what a source imports, wherever it does, and texts, which may name a module that is imported late."""
+def _imported(source: str, package: str) -> Iterator[str]:
+    """Names of what a source imports, wherever it does, and texts, which may name a module that is imported late.
+
+    Imports that begin with a dot are of a module of `package`.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

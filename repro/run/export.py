@@ -48,7 +48,8 @@ def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:
     """
     if not path.exists():
         return DataFrame(columns=COLUMNS)
-    rows, damaged = [], []
+    rows: dict[str, list[str]] = {}
+    damaged = []
     try:
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.reader(file, strict=True)
@@ -57,14 +58,16 @@ def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:
                 raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
             for row in reader:
                 try:
-                    rows.append(_checked(reader.line_num, row))
+                    key, *_ = checked = _checked(reader.line_num, row)
+                    if rows.setdefault(key, checked) is not checked:
+                        raise ValueError(f"line {reader.line_num}: {key} is the key of an earlier row, too")
                 except ValueError as error:
                     damaged.append(f"{path}: {error}; the row is left out: restore it from version control")
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it from version control") from error
     for problem in damaged:
         tell(problem)
-    return DataFrame(rows, columns=COLUMNS).astype({"seed": int, "version": int})
+    return DataFrame([*rows.values()], columns=COLUMNS).astype({"seed": int, "version": int})
 
 
 def everything() -> DataFrame:

@@ -5,16 +5,13 @@ the logs of a training: `progress` has a line for every report, `epochs` the mea
 was measured along training, a row for each measure.
 """
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pandas import DataFrame
 
-from repro.data.archives import read_file
+from repro.data import archives
 from repro.data.disk import write_atomically
 from repro.run.store import parse_json
 
@@ -35,16 +32,12 @@ def read_csv(path: Path) -> DataFrame:
         ValueError: if the file is damaged: a line is cut, there is no row, or a number is not finite.
     """
     try:
-        text = read_file(path).decode("utf-8")
-        header, *rows = csv.reader(io.StringIO(text), strict=True)
-        if any(len(row) != len(header) for row in rows):  # which pandas would pad
-            raise ValueError(f"a line has not the {len(header)} values of the first")
-        frame = pd.read_csv(io.StringIO(text), dtype={"key": str}, keep_default_na=False)
+        frame = archives.read_csv(path, dtype={"key": str})
         if frame.empty or not np.isfinite(frame.select_dtypes("number").to_numpy(float)).all():
-            raise ValueError("it has no rows, or other than finite numbers")
-    except (ValueError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read ({str(error).strip()}); restore it from version control or, in "
-                         "REPRO_RUNS, delete it and run the table again") from error
+            raise ValueError(f"{path} cannot be read (no rows, or other than finite numbers); mend it, or restore it "
+                             "from version control")
+    except ValueError as error:
+        raise ValueError(f"{error} or, in REPRO_RUNS, delete it and run the table again") from error
     return frame
 
 
@@ -83,7 +76,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     try:
-        for line in read_file(path).decode("utf-8").splitlines() or [""]:
+        for line in archives.read_file(path).decode("utf-8").splitlines() or [""]:
             numbers = {name: value for name, value in parse_json(line).items() if name not in CLOCK}
             if not {*map(type, numbers.values())} <= {int, float}:
                 raise TypeError("a value is no number")

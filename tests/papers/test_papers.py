@@ -64,6 +64,17 @@ def test_what_would_hide_another_papers_table_or_results_is_refused(later, chang
         papers.tables()
 
 
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("zz_novel", 'TITLE = "SCE"\n', "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
+    ("zz_novel", "", r"zz_novel has no TITLE; write one"),
+    ("jcl", 'TITLE = "Novel"\n', r"jcl and .*jcl are papers of one name, of which one is read; rename the first"),
+])
+def test_a_paper_whose_claims_would_be_lost_is_refused(later, name, text, message):
+    later(**{name: {"__init__": text}})
+    with pytest.raises(ValueError, match=message):
+        papers.listed("claims")
+
+
 def test_a_picture_of_another_papers_name_is_refused(later):
     later(zz_one={"__init__": "", "figures": "PICTURES = {'curve': 1}"},
           zz_two={"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"})

@@ -391,9 +391,15 @@ def test_judging_gives_the_rows_and_the_numbers_behind_them():
     assert table.empty and numbers.empty and {"verdict", "evidence"} <= {*table}
 
 
-def test_a_claim_that_cannot_be_judged_is_named():
-    with pytest.raises(ValueError, match="A1: made_up has no lambda"):
-        claims.judge(table_of(("lambda=4", "lambda=2", "above", 0.0)), lambda name: results(GRID))
+@pytest.mark.parametrize(("row", "message"), [
+    (("lambda=4", "lambda=2", "above", 0.0), "made_up has no lambda"),
+    (("method=sce", "", "above", 0.0), "second is empty: nothing is compared"),
+    (("method=sce", "", "rises", 0.0), "first='method=sce' names no field with several values"),
+    (("method=sce; method=moco", "9", "above", 0.0), "'method=sce; method=moco' names method twice"),
+])
+def test_a_claim_that_cannot_be_judged_is_named(row, message):
+    with pytest.raises(ValueError, match=f"A1: {message}"):
+        claims.judge(table_of(row), lambda name: results(GRID))
 
 
 def test_numbers_in_words():

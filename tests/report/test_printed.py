@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from repro.data.archives import read_csv
 from repro.image import DATASETS
 from repro.report.printed import PAPERS, as_printed, printed
 
@@ -60,6 +61,14 @@ def test_imagenet100_lists_hold_the_same_hundred_classes():
     order, alphabet = ((folder / f"imagenet100_classes{suffix}.txt").read_text().split() for suffix in ("", "_sorted"))
     assert len(set(order)) == 100 and sorted(order) == alphabet
     assert DATASETS["imagenet100"].images.names == tuple(order)
+
+
+@pytest.mark.parametrize("text", ["method,accuracy\nnear,91,3\nsce,88,0\n", "method,accuracy\nnear\n"])
+def test_a_line_of_more_or_fewer_values_is_refused_and_not_shifted(tmp_path, text):
+    path = tmp_path / "accuracy.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"accuracy\.csv cannot be read \('near.*values, the first line 2\); mend it"):
+        read_csv(path)
 
 
 def test_an_unknown_name_names_the_others():

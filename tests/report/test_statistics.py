@@ -61,6 +61,13 @@ def test_single_runs_have_no_deviation():
     assert math.isnan(statistics.contrast(made_up(seeds=1), "a", "b").p())
 
 
+def test_equal_runs_show_nothing_of_how_far_others_would_be():
+    tied = DataFrame([[50.0, 50.0, 50.0], [49.75, 49.75, 49.75]], index=["a", "b"]) / 3  # sums that round
+    for estimate in (statistics.contrast(tied, "a", "b"), statistics.paired_contrast(tied, "a", "b"),
+                     statistics.from_number(tied, "a", 16.0)):
+        assert estimate.value > 0 and math.isnan(estimate.p()) and math.isnan(estimate.error)
+
+
 @pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2), ("e", 1))])
 def test_a_contrast_is_that_of_the_linear_model_with_a_mean_for_each_row(missing):
     runs = made_up(missing=missing)

@@ -36,7 +36,8 @@ def made(tmp_path, monkeypatch):
 
     yield of
     identity.cache_clear()
-    sys.modules.pop("own_paper", None)
+    for name in [name for name in sys.modules if name.startswith("own_paper")]:
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize(("changes", "same"), [
@@ -50,6 +51,28 @@ def made(tmp_path, monkeypatch):
 ])
 def test_code_is_what_its_statements_are_and_those_of_what_it_imports(made, changes, same):
     assert (made(**changes) == made()) is same
+
+
+@pytest.mark.parametrize("imported", ["from . import loss", "from .loss import value"])
+def test_imports_that_begin_with_a_dot_are_followed(made, imported):
+    study = f"{imported}\n\n\ndef learners():\n    return 1\n"
+    assert made(study=study) != made(study=study, loss="def value(x):\n    return -2 * x\n")
+
+
+def test_what_a_paper_of_another_distribution_takes_from_it_is_followed(made, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    information = tmp_path / "site" / "theirs-1.0.dist-info"
+    (tmp_path / "site" / "their_package").mkdir(parents=True)
+    (tmp_path / "site" / "their_package" / "__init__.py").touch()
+    common = tmp_path / "site" / "their_package" / "common.py"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[repro.papers]\ntheirs = their_package.papers\n")
+    found = []
+    for value in (1, 2):
+        common.write_text(f"value = {value}\n")
+        found.append(made(study="from their_package.common import value\n"))
+    assert found[0] != found[1]
 
 
 def test_a_hash_in_a_text_is_no_comment(made):

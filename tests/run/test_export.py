@@ -142,6 +142,16 @@ def test_a_damaged_row_is_left_out_with_one_line_and_not_lost(store, two_rows, c
     assert two_rows.read_bytes() == damaged
 
 
+def test_of_two_rows_of_one_key_the_first_counts_and_the_file_is_not_exported_over(store, two_rows, capsys):
+    header, first, second = two_rows.read_text().splitlines(keepends=True)
+    two_rows.write_text(header + first + second + first.replace("50.0", "10.0").replace("60.0", "10.0"))
+    assert sorted(json.loads(metrics)["linear"] for metrics in read_cells(two_rows)["metrics"]) == [50.0, 60.0]
+    key = first.partition(",")[0]
+    assert f"line 4: {key} is the key of an earlier row, too; the row is left out" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="is the key of an earlier row"):
+        export(finished_cells(store), two_rows)
+
+
 @pytest.mark.parametrize(("message", "damage"), [
     ("unexpected end of data", lambda text: text[:-20]),
     ("it has the columns .*, expected .*'digest'", lambda text: text.replace("digest,", "", 1)),
