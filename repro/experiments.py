@@ -29,7 +29,7 @@ from repro import papers
 from repro.data import manifest
 from repro.data.disk import scratch
 from repro.data.parallel import Workers
-from repro.recipe import choose, parse_numbers
+from repro.recipe import choose, parse_numbers, swept
 from repro.run import frames as saved_frames
 from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
@@ -251,9 +251,10 @@ class Experiment:
         today = self.declared.study.version
         if self.version in (None, today):
             return ""
-        data = f" --dataset {self.dataset}" if self.dataset else ""
+        options = [f"--{name.replace('_', '-')} {','.join(map(str, swept(value)))}"
+                   for name, value in self.arguments.items() if value not in (None, "auto", "none")]
         return (f"{self.name} reads cells of version {self.version} of the training, today's is {today}; "
-                f"`repro run {self.table}{data} --preset {self.preset}` trains today's")
+                f"`{' '.join(['repro run', self.table, *options])}` trains today's")
 
     def digest(self, recipe: Any) -> str:
         """Of the data that a recipe is trained on; "" where the entry does not say."""

@@ -87,25 +87,25 @@ def read_file(path: Path, largest: int = LARGEST) -> bytes:
     return path.read_bytes()
 
 
-def read_csv(path: Path, **options: Any) -> "DataFrame":
+def read_csv(path: Path, remedy: str = "mend it, or restore it from version control", **options: Any) -> "DataFrame":
     """The table in a file, with options of `pandas.read_csv`; text stays text.
 
     Raises:
-        ValueError: if it is none, or a line has other than as many values as the first, which pandas would shift or
-            pad. It names the file.
+        ValueError: if the file is no table, or a line has more or fewer values than the first, which pandas would shift
+            or pad. It names the file and what remedies it.
     """
     import pandas as pd  # which takes longer than all that most commands do with files
 
     try:
         text = read_file(path).decode("utf-8-sig")
-        header, *rows = csv.reader(io.StringIO(text), strict=True)
-        for row in rows:
+        reader = csv.reader(io.StringIO(text), strict=True)
+        header = next(reader, [])
+        for row in reader:
             if row and len(row) != len(header):
-                raise ValueError(f"{','.join(row)[:80]!r} is {len(row)} values, the first line {len(header)}")
+                raise ValueError(f"line {reader.line_num}: {len(row)} values, expected {len(header)}")
         return pd.read_csv(io.StringIO(text), **{"keep_default_na": False} | options)
-    except (OSError, ValueError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read ({str(error).strip()}); mend it, or restore it from version control"
-                         ) from error
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read ({str(error).strip()}); {remedy}") from error
 
 
 def stamp(path: Path) -> tuple[int, ...]:

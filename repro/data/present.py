@@ -57,9 +57,7 @@ def _state(declared: Manifest, root: Path) -> tuple[str, str]:
         return "bundled", ""
     paths = [manifest.location(archive, root) for archive in declared.files]
     if None in paths:
-        step = manifest.next_step(declared, root / declared.files[paths.index(None)].name)
-        copy = manifest.copy_of(declared.name)
-        return "missing", f"{step}; or pass --subset for the copy {copy.stem}" if copy else step
+        return "missing", manifest.next_step(declared, root / declared.files[paths.index(None)].name)
     wrong = [manifest.difference(archive, path) for archive, path in zip(declared.files, paths, strict=True)]
     for path, differs in zip(paths, wrong, strict=True):
         if differs:

@@ -47,13 +47,9 @@ for point in importlib.metadata.entry_points(group=__name__):  # of other distri
 
 
 def folders() -> dict[str, Path]:
-    """Where each paper lies, by the name of its package, sorted; raises ValueError if two packages have one name."""
-    places: dict[str, Path] = {}
-    for place in __path__:
-        for package in pkgutil.iter_modules([place]):
-            path = Path(place) / package.name
-            if package.ispkg and (other := places.setdefault(package.name, path)) != path:
-                raise ValueError(f"{path} and {other} are papers of one name, of which one is read; rename the first")
+    """Where each paper lies, by the name of its package, sorted."""
+    places = {package.name: Path(package.module_finder.path) / package.name
+              for package in pkgutil.iter_modules(__path__) if package.ispkg}
     return dict(sorted(places.items()))
 
 
@@ -98,12 +94,9 @@ def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def titles() -> dict[str, list[str]]:
-    """The names of the tables of each paper, by its title; ValueError if a paper has none, or that of another one."""
-    named_tables, titled = offered("TABLES"), offered("TITLE")
-    if lacking := [str(folder) for paper, folder in folders().items() if paper not in titled]:
-        raise ValueError(f"{lacking[0]} has no TITLE; write one, by which its claims are found, into its __init__.py")
-    joined("title", {paper: {title: paper} for paper, title in titled.items()})
-    return {title: [*named_tables.get(paper, ())] for paper, title in titled.items()}
+    """The names of the tables of each paper, by its title."""
+    named_tables = offered("TABLES")
+    return {title: [*named_tables[paper]] for paper, title in offered("TITLE").items()}
 
 
 @functools.cache
@@ -111,9 +104,14 @@ def tables() -> "dict[str, Table]":
     """Every table of every paper, by name, in the order in which the papers name them.
 
     Raises:
-        ValueError: if a paper names a table that it does not declare, or two tables have one name, or two studies, by
-            which cells and their results are told apart.
+        ValueError: if a paper names a table that it does not declare, or two papers or tables have one name, or two
+            studies, by which cells and their results are told apart.
     """
+    owners: dict[str, str] = {}
+    for place in __path__:
+        for package in pkgutil.iter_modules([place]):
+            if package.ispkg and (other := owners.setdefault(package.name, place)) != place:
+                raise ValueError(f"{place} and {other} have both a paper {package.name!r}; rename the first")
     declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():
         if missing := [table for table in offered("TABLES")[paper] if table not in of_paper]:
@@ -156,12 +154,18 @@ def verdicts() -> "DataFrame":
 
 
 def _of_every_paper(file: str, read: "Callable[[Path], DataFrame]") -> "DataFrame":
-    """The rows of a file of every paper that has it, with the paper's title as `paper` and its `folder`."""
+    """The rows of a file of every paper that has it, with the paper's title as `paper` and its `folder`.
+
+    ValueError if such a paper has no title, or that of another one, whose rows would take the place of its own.
+    """
     import pandas as pd
 
-    paths = {title: path for title, folder in zip(titles(), folders().values(), strict=True)
-             if (path := folder / file).exists()}
-    return pd.concat([read(path).assign(paper=title, folder=path.parent.name) for title, path in paths.items()],
+    titled = offered("TITLE")
+    paths = {paper: path for paper, folder in folders().items() if (path := folder / file).exists()}
+    if lacking := [path for paper, path in paths.items() if not titled.get(paper)]:
+        raise ValueError(f"{lacking[0]} is of a paper without TITLE; write one into its __init__.py")
+    joined("title", {paper: {titled[paper]: paper} for paper in paths})
+    return pd.concat([read(path).assign(paper=titled[paper], folder=paper) for paper, path in paths.items()],
                      ignore_index=True)
 
 

@@ -3,6 +3,7 @@ and derived ones.
 """
 
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,7 +77,8 @@ def reader() -> Read:
 
     Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
     `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
-    ValueError if there is no experiment or printed table of a name, and so does this if a name is of two of these.
+    ValueError if there is no experiment or printed table of a name, or if two experiments share cells, and so does this
+    if a name is of two of these.
     """
     cells = everything()
     derived = joined("derived table", offered("DERIVED", "claims"))
@@ -90,10 +92,10 @@ def reader() -> Read:
         if name.startswith(LOG):
             return _log(name.removeprefix(LOG))
         if name not in derived:
-            experiment = experiments.find(name)
-            results = by_seed(experiment, cells)
-            # a few steps say nothing; cells of equal recipes are one, whoever asked for them first
-            return results._replace(rows=DataFrame()) if experiment.preset == "smoke" else results
+            results = by_seed(experiments.find(name), cells)
+            if results.rows.empty:
+                return results
+            return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
         source, make = derived[name]
         if not source:
             return Results(make(), [], CLOSED)
@@ -102,6 +104,11 @@ def reader() -> Read:
 
     @functools.cache
     def read(names: str) -> Results:
+        asked = {name: experiments.find(name).asked() for name in names.split() if name in {*saved(), *lines()}}
+        for first, second in itertools.combinations(asked, 2):
+            if twice := asked[first].keys() & asked[second].keys():
+                raise ValueError(f"{first} and {second} have {len(twice)} cells in common, such as {min(twice)}, which "
+                                 "errors would count twice; save an experiment of the rows that one of them needs")
         parts = {name: one(name) for name in names.split()}
         return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
 
@@ -112,11 +119,6 @@ def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
     rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
-    shared = [column for column in rows.columns.drop(["experiment", "departures"], errors="ignore")
-              if all(column in part.rows for part in parts.values())]
-    if "seed" in shared and rows.duplicated(shared).any():
-        raise ValueError(f"{', '.join(parts)} have cells in common, which errors would count twice; name experiments "
-                         "that have none, saved ones of fewer rows if need be")
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())

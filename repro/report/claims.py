@@ -258,8 +258,10 @@ def compared(claim: Claim, results: Results) -> dict[str, Estimate]:
     A value that the claim names and the results lack is a comparison with a missing side.
 
     Raises:
-        ValueError: as `pairs`.
+        ValueError: as `pairs`, and if `second` is empty.
     """
+    if not claim.second.strip(" ;"):
+        raise ValueError(f"second={claim.second!r} compares nothing; name other rows there, or a number")
     try:
         number = float(claim.second)
     except ValueError:
@@ -345,8 +347,6 @@ def different(numbers: Numbers, margin: float = 0.0) -> str:
 
 def comparison(verdict: Callable[[Numbers, float], str], claim: Claim, results: Results) -> tuple[str, Numbers]:
     """A rule that compares the rows a claim names and judges the differences by its margin."""
-    if not claim.second:
-        raise ValueError("second is empty: nothing is compared; name other rows there, or a number")
     numbers = compared(claim, results)
     return verdict(numbers, claim.margin), numbers
 
@@ -451,7 +451,7 @@ def read_list(path: Path) -> DataFrame:
     """A paper's `claims.csv` or `discrepancies.csv`; texts but for the margin, which is 0 where nothing stands.
 
     Raises:
-        ValueError: as `disk.read_csv`, or if a column is missing or a margin is no number, naming the file.
+        ValueError: as `archives.read_csv`, or if a column is missing or a margin is no number, naming the file.
     """
     table = read_csv(path, dtype=str)
     if lacking := [name for name in ("id", "place", *COMPARED) if name not in table]:

@@ -23,7 +23,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         value: the difference, in the unit of what was compared.
-        error: its standard error; NaN if unknown.
+        error: its standard error; NaN if unknown, also where all runs behind it are equal: that others will be, too,
+            they do not show. 0 of a number that is no mean of runs.
         df: degrees of freedom of the error.
         runs: how many runs each side is a mean of.
     """
@@ -81,17 +82,18 @@ def pooled(runs: DataFrame) -> Deviation:
         s_p^2 = sum_i sum_j (x_ij - mean_i)^2 / df,   df = sum_i (n_i - 1)
 
     Returns:
-        NaN with 0 degrees of freedom if no row has two seeds, and NaN where all seeds of every row are equal.
+        NaN with 0 degrees of freedom if no row has two seeds.
     """
     rows = [row[~np.isnan(row)] for row in runs.to_numpy(dtype=float)]
     df = sum(len(row) - 1 for row in rows if len(row))
     squares = sum(((row - row.mean()) ** 2).sum() for row in rows if len(row))
-    return _deviation(squares, df)
+    return _deviation(squares, df, runs)
 
 
-def _deviation(squares: float, df: int) -> Deviation:
-    """Of a sum of squares; unknown where that is 0: of a few test samples equal counts do not show that all will be."""
-    return Deviation(math.sqrt(squares / df) if df and squares > ROUNDING**2 else math.nan, df)
+def _deviation(squares: float, df: int, runs: DataFrame) -> Deviation:
+    """Of a sum of squares of runs; 0 where it is what rounding leaves of equal ones."""
+    squares *= squares > ROUNDING**3 * np.nansum(runs.to_numpy(dtype=float) ** 2)
+    return Deviation(math.sqrt(squares / df) if df else math.nan, df)
 
 
 def scattered(spread: Series) -> list[Any]:
@@ -140,7 +142,7 @@ def contrast(runs: DataFrame, first: Any, second: Any, judged: DataFrame | None 
     if judged["source"].nunique() > 1:
         shares = (variances**2 / judged["df"].where(judged["df"] > 0)).sum(skipna=False)
         df = float(variances.sum() ** 2 / shares) if shares else math.inf
-    return Estimate(value, error, df, (*map(int, counts),))
+    return Estimate(value, error or math.nan, df, (*map(int, counts),))
 
 
 def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
@@ -154,7 +156,7 @@ def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
             others for another size. All rows are one block by default; squares and df of several add up.
 
     Returns:
-        NaN with 0 degrees of freedom if the runs leave none, and NaN where nothing is left of them.
+        NaN with 0 degrees of freedom if the runs leave none.
     """
     values = runs.to_numpy(dtype=float)
     row, seed = np.nonzero(~np.isnan(values))
@@ -166,7 +168,7 @@ def two_way(runs: DataFrame, blocks: Series | None = None) -> Deviation:
     solution, _, rank, _ = np.linalg.lstsq(design, known)
     df = len(known) - int(rank)
     squares = float(((known - design @ solution) ** 2).sum())
-    return _deviation(squares, df)
+    return _deviation(squares, df, runs)
 
 
 def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | None = None) -> Estimate:
@@ -182,7 +184,7 @@ def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | N
     differences, deviation = (runs.loc[first] - runs.loc[second]).dropna(), two_way(runs, blocks)
     count = len(differences)
     error = deviation.value * math.sqrt(2 / count) if count else math.nan
-    return Estimate(float(differences.mean()), error, deviation.df, (count, count))
+    return Estimate(float(differences.mean()), error or math.nan, deviation.df, (count, count))
 
 
 def trials(percentages: Series, at_most: int = 1000) -> int:
@@ -203,7 +205,7 @@ def from_number(runs: DataFrame, row: Any, number: float, judged: DataFrame | No
     """Our mean minus a number that has no error of its own: error = s / sqrt(n); `judged` as for `contrast`."""
     deviation, count = (deviations(runs) if judged is None else judged).loc[row], int(runs.loc[row].count())
     error = deviation["value"] / math.sqrt(count) if count else math.nan
-    return Estimate(float(runs.loc[row].mean()) - number, error, float(deviation["df"]), (count,))
+    return Estimate(float(runs.loc[row].mean()) - number, error or math.nan, float(deviation["df"]), (count,))
 
 
 def from_printed(runs: DataFrame, row: Any, printed: float, judged: DataFrame | None = None) -> Estimate:

@@ -6,6 +6,7 @@ version, the hashes whose trainings are known to give the same numbers.
 """
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -62,10 +63,10 @@ class Code:
 def identity(module: str) -> str:
     """Sixteen digits of a hash: of the source of a module and of those that it names, and these in turn.
 
-    Followed are those of its package, of `FOLLOWED`, and of distributions that bring papers. Comments, docstrings and
-    blank lines do not count.
+    Followed are those of its package, of `FOLLOWED`, and of distributions that bring papers; what stands in the
+    `__init__` of a package is not. Comments, docstrings and blank lines do not count.
     """
-    others = [point.value.partition(".")[0] for point in importlib.metadata.entry_points(group="repro.papers")]
+    others = [point.module.partition(".")[0] for point in importlib.metadata.entry_points(group="repro.papers")]
     packages = (*FOLLOWED, module.rpartition(".")[0] or module, *others)
     statements: dict[str, str] = {}
     waiting = [module]
@@ -108,9 +109,10 @@ def _imported(source: str, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            module = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            with contextlib.suppress(ImportError):  # it leads out of the package
+                module = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

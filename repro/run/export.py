@@ -51,7 +51,7 @@ def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:
     rows: dict[str, list[str]] = {}
     damaged = []
     try:
-        with open(path, newline="", encoding="utf-8") as file:
+        with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             if header != COLUMNS:

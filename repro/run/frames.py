@@ -16,6 +16,7 @@ from repro.data.disk import write_atomically
 from repro.run.store import parse_json
 
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}
+REMEDY = "restore it from version control or, in REPRO_RUNS, delete it and run the table again"
 CLOCK = ("of", "seconds")  # of a report, which are no measures
 
 
@@ -31,13 +32,9 @@ def read_csv(path: Path) -> DataFrame:
     Raises:
         ValueError: if the file is damaged: a line is cut, there is no row, or a number is not finite.
     """
-    try:
-        frame = archives.read_csv(path, dtype={"key": str})
-        if frame.empty or not np.isfinite(frame.select_dtypes("number").to_numpy(float)).all():
-            raise ValueError(f"{path} cannot be read (no rows, or other than finite numbers); mend it, or restore it "
-                             "from version control")
-    except ValueError as error:
-        raise ValueError(f"{error} or, in REPRO_RUNS, delete it and run the table again") from error
+    frame = archives.read_csv(path, REMEDY, dtype={"key": str})
+    if frame.empty or not np.isfinite(frame.select_dtypes("number").to_numpy(float)).all():
+        raise ValueError(f"{path} cannot be read (it has no rows, or other than finite numbers); {REMEDY}")
     return frame
 
 

@@ -39,13 +39,6 @@ def test_nothing_and_embedded(state):
     assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
 
 
-def test_a_copy_that_was_taken_in_is_told_of_where_the_data_set_is_missing(state, tmp_path):
-    copy = tmp_path / "runs" / "prepared" / "things-imported" / "part.npz.npz"
-    copy.parent.mkdir(parents=True)
-    copy.touch()
-    assert state(**COUNTS)[1].endswith("; or pass --subset for the copy part.npz")
-
-
 @pytest.mark.parametrize("make", [lambda box: write_zip(box / "things.zip"), lambda box: write_folder(box / "things")])
 def test_complete_however_packed(state, tmp_path, make):
     make(tmp_path / "data" / "box")

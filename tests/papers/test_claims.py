@@ -3,14 +3,12 @@
 Numbers are typed from other calculations than those of the package: by hand, or from the tables of the papers.
 """
 
-import dataclasses
 import math
 
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 import torch
-from made_up_measures import finished_row
 from pandas import DataFrame
 from scipy import stats
 
@@ -260,15 +258,20 @@ def test_runs_of_one_seed_share_drawn_data_alone():
     assert read("diversity_balanced diversity_zipf").paired and read("samplers_over_batches").paired
 
 
-def test_smoke_runs_judge_nothing_but_who_asked_first_for_a_cell_does_not_matter(monkeypatch):
-    cells, saved = sources.everything(), sources.experiments.find("taxonomy_synthetic")
-    monkeypatch.setattr(sources, "everything", lambda: cells.assign(preset="smoke"))
+def test_smoke_runs_judge_nothing(monkeypatch):
+    cells = sources.everything()
     assert len(sources.reader()("taxonomy_synthetic").rows)
-    smoke = dataclasses.replace(saved, preset="smoke")
-    row = finished_row(next(iter(smoke.asked().values()))[0], linear=50.0)
-    monkeypatch.setattr(sources, "everything", lambda: DataFrame([row]))
-    monkeypatch.setattr(sources.experiments, "find", lambda name: smoke)
+    monkeypatch.setattr(sources, "everything", lambda: cells.assign(preset="smoke"))
     assert sources.reader()("taxonomy_synthetic").rows.empty
+
+
+def test_experiments_that_share_cells_are_not_compared_and_equal_numbers_are_no_equal_cells():
+    read = sources.reader()
+    with pytest.raises(ValueError, match="image_methods_cifar10 and temperature_grid_cifar10 have 3 cells in common"):
+        read("image_methods_cifar10 temperature_grid_cifar10")
+    tied = read("accuracy_by_diversity").rows
+    assert tied.duplicated(["ours", "seed"]).any()
+    assert len(read("accuracy_by_diversity taxonomy_ucla").rows) == len(tied) + len(read("taxonomy_ucla").rows)
 
 
 def test_a_pseudo_label_has_not_always_the_smallest_gradient():

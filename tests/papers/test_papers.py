@@ -64,15 +64,23 @@ def test_what_would_hide_another_papers_table_or_results_is_refused(later, chang
         papers.tables()
 
 
-@pytest.mark.parametrize(("name", "text", "message"), [
-    ("zz_novel", 'TITLE = "SCE"\n', "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
-    ("zz_novel", "", r"zz_novel has no TITLE; write one"),
-    ("jcl", 'TITLE = "Novel"\n', r"jcl and .*jcl are papers of one name, of which one is read; rename the first"),
+@pytest.mark.parametrize(("text", "message"), [
+    ('TITLE = "SCE"\n', "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
+    ("", r"zz_novel.claims\.csv is of a paper without TITLE; write one"),
 ])
-def test_a_paper_whose_claims_would_be_lost_is_refused(later, name, text, message):
-    later(**{name: {"__init__": text}})
+def test_a_paper_whose_claims_would_be_lost_is_refused(later, tmp_path, text, message):
+    head, *_ = (papers.folders()["sce"] / "claims.csv").read_text().splitlines()
+    later(zz_novel={"__init__": text})
+    assert len(papers.listed("claims"))  # what has no claims needs no title
+    (tmp_path / "zz_novel" / "claims.csv").write_text(head + "\n")
     with pytest.raises(ValueError, match=message):
         papers.listed("claims")
+
+
+def test_a_paper_of_the_name_of_another_is_refused(later):
+    later(jcl={"__init__": ""})
+    with pytest.raises(ValueError, match="have both a paper 'jcl'; rename the first"):
+        papers.tables()
 
 
 def test_a_picture_of_another_papers_name_is_refused(later):

@@ -393,7 +393,8 @@ def test_judging_gives_the_rows_and_the_numbers_behind_them():
 
 @pytest.mark.parametrize(("row", "message"), [
     (("lambda=4", "lambda=2", "above", 0.0), "made_up has no lambda"),
-    (("method=sce", "", "above", 0.0), "second is empty: nothing is compared"),
+    (("method=sce", "", "above", 0.0), "second='' compares nothing"),
+    (("method=sce|moco", " ;", "gap shrinks", 0.0), "second=' ;' compares nothing"),
     (("method=sce", "", "rises", 0.0), "first='method=sce' names no field with several values"),
     (("method=sce; method=moco", "9", "above", 0.0), "'method=sce; method=moco' names method twice"),
 ])

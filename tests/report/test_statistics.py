@@ -66,6 +66,10 @@ def test_equal_runs_show_nothing_of_how_far_others_would_be():
     for estimate in (statistics.contrast(tied, "a", "b"), statistics.paired_contrast(tied, "a", "b"),
                      statistics.from_number(tied, "a", 16.0)):
         assert estimate.value > 0 and math.isnan(estimate.p()) and math.isnan(estimate.error)
+    tied.loc["c"] = 20.0, 20.5, 21.0  # one side that varies tells how far, by Welch
+    kinds = Series({"a": "random", "b": "random", "c": "trained"})
+    told = statistics.contrast(tied, "c", "a", statistics.deviations(tied, kinds))
+    assert told.error == pytest.approx(0.5 / 3**0.5) and told.df == pytest.approx(2)
 
 
 @pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2), ("e", 1))])
