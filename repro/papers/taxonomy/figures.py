@@ -74,8 +74,8 @@ def taxonomy(table: DataFrame) -> Figure:
         deviation = ordered["std"].where(~ordered.index.isin(rest.index), variance**0.5)
         errors = 2 * deviation * (1 + 1 / ordered["n_seeds"]) ** 0.5
         if errors.notna().any():
-            axes.fill_between(ordered.index, -errors, errors, color=style.PALE, linewidth=0, step="mid",
-                              label="twice the error")
+            edges, band = [*ordered.index - 0.5, len(ordered) - 0.5], errors.to_numpy()[[*ordered.index, -1]]
+            axes.fill_between(edges, -band, band, color=style.PALE, linewidth=0, step="post", label="twice the error")
         style.mark(axes, ordered.index, ordered["ours"] - published, Look("ours $-$ printed", style.INK, "o"))
         axes.set_ylabel("ours $-$ printed\n(points)")
     for axes in (top, *middle):
