@@ -104,9 +104,9 @@ def reader() -> Read:
 
     @functools.cache
     def read(names: str) -> Results:
-        asked = {name: experiments.find(name).asked() for name in names.split() if name in {*saved(), *lines()}}
-        for first, second in itertools.combinations(asked, 2):
-            if twice := asked[first].keys() & asked[second].keys():
+        known = [name for name in names.split() if name in {*saved(), *lines()}]
+        for first, second in itertools.combinations(known, 2):
+            if twice := experiments.find(first).asked().keys() & experiments.find(second).asked().keys():
                 raise ValueError(f"{first} and {second} have {len(twice)} cells in common, such as {min(twice)}, which "
                                  "errors would count twice; save an experiment of the rows that one of them needs")
         parts = {name: one(name) for name in names.split()}
