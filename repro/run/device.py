@@ -52,12 +52,18 @@ def gpu_names() -> list[str]:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts."""
+    """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts.
+
+    A single thread takes numbers nearer to 0 than 1e-38 for 0. Where a loss has collapsed, squared gradients are that
+    small, and a processor is slow with them. Of several threads, only the one that asks would do so.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
+    torch.set_flush_denormal(count == 1)
     try:
         yield
     finally:
+        torch.set_flush_denormal(False)
         torch.set_num_threads(before)
 
 

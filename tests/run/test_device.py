@@ -100,6 +100,16 @@ def test_threads_inside_the_block_alone():
     assert torch.get_num_threads() == before
 
 
+def test_one_thread_takes_subnormal_numbers_for_0_inside_the_block_alone():
+    def square_of_a_tiny_gradient():
+        return (torch.tensor([1e-20]) * torch.tensor([1e-20])).item()
+
+    for count in (1, 2):
+        with device.threads(count):
+            assert (square_of_a_tiny_gradient() == 0) == (count == 1)
+        assert square_of_a_tiny_gradient() > 0
+
+
 @pytest.mark.parametrize(("usual", "products"), [(True, "highest"), (False, "high"), (True, "medium")])
 def test_factors_keep_their_bits_inside_the_block_alone(usual, products, monkeypatch):
     def state():
