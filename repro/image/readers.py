@@ -176,13 +176,19 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
 
-    Classes and errors are as of `class_folders`. A part of the files is split otherwise than the whole.
+    Classes and errors are as of `class_folders`; the folders of all classes lie side by side. A part of the files is
+    split otherwise than the whole.
     """
+    beside: dict[str, PurePosixPath] = {}
+
     def placed(name: str) -> tuple[int, str]:
-        folder = PurePosixPath(name).parent.name
-        if not folder:
+        folder = PurePosixPath(name).parent
+        if not folder.name:
             raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
-        return 0, folder
+        if beside.setdefault("parent", folder.parent) != folder.parent:
+            raise ValueError(f"{path}: {name} does not lie in {beside['parent'] / '<class>'}/ as those before it; put "
+                             "the pictures of a class into one folder, and all these folders side by side")
+        return 0, folder.name
 
     pictures = _by_class(path, declared, placed)
     part = np.zeros_like(pictures.part)

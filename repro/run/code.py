@@ -14,7 +14,7 @@ import importlib.metadata
 import importlib.util
 import io
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -63,8 +63,8 @@ class Code:
 def identity(module: str) -> str:
     """Sixteen digits of a hash: of the source of a module and of those that it names, and these in turn.
 
-    Followed are those of its package, of `FOLLOWED`, and of distributions that bring papers; what stands in the
-    `__init__` of a package is not. Comments, docstrings and blank lines do not count.
+    Followed are those of its package, of `FOLLOWED`, and of distributions that bring papers; a package is its
+    `__init__`, but those of `FOLLOWED` are not looked at. Comments, docstrings and blank lines do not count.
     """
     others = [point.module.partition(".")[0] for point in importlib.metadata.entry_points(group="repro.papers")]
     packages = (*FOLLOWED, module.rpartition(".")[0] or module, *others)
@@ -77,8 +77,8 @@ def identity(module: str) -> str:
             continue
         source = path.read_text()
         statements[name] = "\n".join(_statements(source))
-        for imported in _imported(source, name.rpartition(".")[0]):
-            if any(imported == package or imported.startswith(f"{package}.") for package in packages):
+        for imported in _imported(source, name if path.name == "__init__.py" else name.rpartition(".")[0]):
+            if _within(imported, packages):
                 waiting.append(imported)
     text = "\n\n".join(f"{name}\n{statements[name]}" for name in sorted(statements))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -89,13 +89,20 @@ def _accepted(path: Path) -> dict[str, dict[int, list[str]]]:
     return yaml.safe_load(path.read_text()) or {}
 
 
+def _within(name: str, packages: Sequence[str]) -> bool:
+    """Whether a module is one of the packages or in one."""
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
 def _path(name: str) -> Path | None:
-    """The file of a module; None for what is none, such as a function that is imported, and for packages."""
+    """The file of a module; None for what is none, such as a function that is imported, and packages of `FOLLOWED`."""
     try:
         found = importlib.util.find_spec(name)
     except (ImportError, ValueError):  # its parent is no package
         return None
-    if found is None or not found.origin or not found.origin.endswith(".py") or found.submodule_search_locations:
+    if found is None or not found.origin or not found.origin.endswith(".py"):
+        return None
+    if found.submodule_search_locations and _within(name, FOLLOWED):
         return None
     return Path(found.origin)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from repro.recipe import Recipe
 from repro.run.device import autocast, grouped, precision_of
@@ -141,9 +141,20 @@ class Learner(abc.ABC):
         self.__dict__.pop("recorded", None)
 
     def step(self) -> Tensor:
-        """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device."""
+        """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device.
+
+        Raises:
+            ValueError: if it draws from torch's global generator of the CPU, which no cell seeds.
+        """
+        before = torch.get_rng_state()
         self.prepare()
         values = self.recorded(self.bucket)
+        if not torch.equal(before.view(torch.int64), torch.get_rng_state().view(torch.int64)):  # bytes take longer
+            raise ValueError(
+                f"step {self.taken + 1} of {type(self).__name__} draws from torch's global generator, which depends on "
+                f"what the process did before; draw from a generator named in `streams` ({', '.join(self.streams)}), "
+                "as `torch.randn(..., generator=self.generator)`; for dropout too, draw the mask from it"
+            )
         self.taken += 1
         self.observe()
         return values
@@ -159,10 +170,29 @@ class Learner(abc.ABC):
         return autocast(self.device, self.precision)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to continue exactly, as tensors, numbers, strings and containers of them."""
+        """Everything needed to continue exactly, as tensors, numbers, strings and containers of them.
+
+        Raises:
+            ValueError: if an attribute has a state and is registered nowhere, and so would be lost.
+        """
+        self._check_registered()
         state = {name: getattr(self, name).state_dict() for name in self.parts}
         state |= {name: getattr(self, name).get_state() for name in self.streams}
         return state | {name: getattr(self, name) for name in (*self.kept, "taken", "precision")}
+
+    def _check_registered(self) -> None:
+        """Raise as `state_dict`; a module of which a part holds every tensor has no state of its own."""
+        registered = {*self.parts, *self.streams, *self.kept}
+        held = {id(tensor) for name in self.parts for tensor in _tensors(getattr(self, name))}
+        for name, value in vars(self).items():
+            place = "parts" if isinstance(value, nn.Module | torch.optim.Optimizer) else "streams"
+            lost = isinstance(value, torch.optim.Optimizer | torch.Generator | ShuffledBatches)
+            if name not in registered and (lost or any(id(tensor) not in held for tensor in _tensors(value))):
+                raise ValueError(
+                    f"{type(self).__name__}.{name} is in neither `parts` nor `streams`: it would not be saved, and a "
+                    f"resumed training would give other numbers; name it among the {place} of the class, as "
+                    f'`{place} = (*{type(self).__mro__[1].__name__}.{place}, "{name}")`'
+                )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`."""
@@ -187,6 +217,11 @@ class Learner(abc.ABC):
         # States from before it was kept are of recipes whose key says what "auto" was.
         asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
         self.precision = state.get("precision", asked)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """Parameters and buffers of a module; of anything else none."""
+    return [*value.parameters(), *value.buffers()] if isinstance(value, nn.Module) else []
 
 
 def _moved(value: Any, device: torch.device) -> Any:

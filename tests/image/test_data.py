@@ -155,10 +155,10 @@ def tiny_files():
 def test_tiny_imagenet_official_or_a_part_of_it(folders, monkeypatch):
     files, images = tiny_files()
     path = zipped(folders / "data" / "tiny_imagenet" / "tiny-imagenet-200.zip", files)
-    with pytest.raises(ValueError, match="train 3, test 2; expected train 100,000"):
+    with pytest.raises(ValueError, match="train 3, test 2, classes 2; expected train 100,000"):
         data.load("tiny_imagenet")
     part = data.take_in("tiny_imagenet", path)
-    declared(monkeypatch, "tiny_imagenet", train=3, test=2)
+    declared(monkeypatch, "tiny_imagenet", images={"classes": 2}, train=3, test=2)
     whole = data.load("tiny_imagenet")
     for found in (part, whole):
         same_as(found, images, [0, 1, 1, 0, 1])
@@ -208,6 +208,20 @@ def test_class_folders_without_parts_are_split_by_the_names_of_their_files(mine,
             data.load("mine")
 
 
+@pytest.mark.parametrize(("classes", "message"), [
+    ("cat", r"mine: train 1, test 1, classes 1; expected train 1, test 1, classes 2; complete it"),
+    ("cat dog", r"dog/images/0.png does not lie in cat/<class>/ as those before it; put the pictures of a class into"),
+])
+def test_class_folders_with_a_folder_too_many_are_no_classes(mine, classes, message):
+    """CLASS/images/*.png would be a class `images`; that of one class alone tells by the number of classes."""
+    unsplit = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
+    names = [f"{name}/images/{number}" for name in classes.split() for number in range(2)]
+    folder = mine("mine", images=unsplit, train=len(names) // 2, test=len(names) // 2)
+    write_folder(folder, pngs(names, pixels(len(names), 32)))
+    with pytest.raises(ValueError, match=message):
+        data.load("mine")
+
+
 @pytest.mark.parametrize("images", [
     {"reader": "class_folders", "test_every": 5}, {"reader": "unsplit_class_folders"},
     *({"reader": "unsplit_class_folders", "test_every": every} for every in (0, 1)),
@@ -217,10 +231,15 @@ def test_a_split_by_names_is_declared_where_there_is_no_other(images):
         dataclasses.replace(DATASETS["cifar10"].images, **images)
 
 
-def test_pictures_that_change_in_a_folder_are_read_again(mine):
+@pytest.mark.parametrize("linked", [False, True])
+def test_pictures_that_change_in_a_folder_are_read_again(mine, linked):
     folder = mine("mine", images={"classes": ("cat", "dog"), "reader": "class_folders"}, train=2, test=2)
     images, names = pixels(4, 32), ("train/cat/0", "train/dog/0", "test/cat/0", "test/dog/0")
-    write_folder(folder, pngs(names, images))
+    write_folder(folder.with_name("elsewhere") if linked else folder, pngs(names, images))
+    if linked:
+        folder.mkdir()
+        for part in ("train", "test"):
+            (folder / part).symlink_to(Path("..") / "elsewhere" / part)
     same_as(data.load("mine"), images, [0, 1, 0, 1])
     images[1] = 255 - images[1]
     (folder / "train" / "dog" / "0.png").write_bytes(png(images[1]))

@@ -59,6 +59,18 @@ def test_imports_that_begin_with_a_dot_are_followed(made, imported):
     assert made(study=study) != made(study=study, loss="def value(x):\n    return -2 * x\n")
 
 
+@pytest.mark.parametrize(("study", "place"), [
+    ("from own_paper import value\n", "__init__"), ("from . import value\n", "losses/__init__"),
+    ("from own_paper.losses import value\n", "losses/__init__"), ("from .losses import value\n", "losses/own"),
+])
+def test_what_stands_in_a_package_of_ones_own_is_followed(made, tmp_path, study, place):
+    """In its `__init__`, or in a module from which that has it."""
+    (tmp_path / "own_paper" / "losses").mkdir()
+    files = {"__init__": "from .losses import value\n", "losses/__init__": "from .own import value\n",
+             "losses/own": "value = 1\n", "study": study}
+    assert made(**files) != made(**files | {place: "value = 2\n"})
+
+
 def test_what_a_paper_of_another_distribution_takes_from_it_is_followed(made, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path / "site")
     information = tmp_path / "site" / "theirs-1.0.dist-info"

@@ -1,8 +1,11 @@
-"""Seeds of random streams, and the order of samples."""
+"""Seeds of random streams, the order of samples, and what a learner may neither draw from nor forget."""
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.nn.functional import dropout
+from walks import Walk
 
 from repro.run.learner import ShuffledBatches, seeds
 
@@ -33,3 +36,58 @@ def test_batches_are_consecutive_parts_of_a_permutation(count, batches, batch):
         parts = used.tensor_split(batches)
         for number, part in enumerate(parts):
             assert torch.equal(order.left(), torch.cat(parts[number:])) and torch.equal(order.take(), part)
+
+
+PREDICTOR = nn.Linear(5, 5)
+
+
+@pytest.mark.parametrize(("forgotten", "place"), [
+    (PREDICTOR, "parts"), (nn.BatchNorm1d(2, affine=False), "parts"), (PREDICTOR.requires_grad_(False), "parts"),
+    (torch.optim.SGD(PREDICTOR.parameters()), "parts"), (torch.Generator(), "streams"), (shuffled(4, 2), "streams"),
+])
+def test_what_would_be_lost_because_it_is_not_registered_is_refused(forgotten, place):
+    walk = Walk()
+    walk.predictor = forgotten
+    with pytest.raises(ValueError, match=rf"Walk.predictor is in .* `{place} = \(\*Learner.{place}, \"predictor\"\)`"):
+        walk.state_dict()
+    setattr(walk, place, (*getattr(walk, place), "predictor"))
+    assert "predictor" in walk.state_dict()
+
+
+def test_a_module_without_a_state_of_its_own_need_not_be_registered():
+    walk = Walk()
+    expected = [*walk.state_dict()]
+    walk.model["inner"] = nn.ParameterDict({"weight": torch.ones(2)})
+    walk.inner, walk.predictor = walk.model["inner"], nn.Identity()
+    assert [*walk.state_dict()] == expected
+
+
+class Drawing(Walk):
+    """A walk whose steps draw once more."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def compute(self):
+        self.draw(self)
+        return super().compute()
+
+
+def forked(walk):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        torch.rand(2)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda walk: torch.randn_like(walk.weight), lambda walk: dropout(walk.weight), lambda walk: torch.manual_seed(1),
+])
+def test_a_step_that_draws_from_the_global_generator_is_refused(draw):
+    with pytest.raises(ValueError, match=r"step 1 of Drawing draws from torch's global .* `streams` \(generator\)"):
+        Drawing(draw).step()
+
+
+@pytest.mark.parametrize("draw", [lambda walk: torch.rand(2, generator=walk.generator), forked])
+def test_a_step_may_draw_from_its_own_generator_or_put_the_global_one_back(draw):
+    assert Drawing(draw).step().isfinite().all()
