@@ -116,7 +116,7 @@ def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
     (SOUND | {"fields": {"dropuot": 2}}, "parameter='dropuot' does not exist"),
     (SOUND | {"fields": {"shear": -1}}, "shear=-1.0 should be at least 0"),
     (SOUND | {"version": 1, "earlier": {"sheer": 1}}, "'sheer' is not a field"),
-    (SOUND | {"earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below \d, today's; name it"),
+    (SOUND | {"earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below \d, today's"),
     (SOUND | {"version": 3, "earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below 3"),
     (SOUND | {"data": "a" * 64}, "data='a+' should be values by name"),
     (SOUND | {"data": {"digset": "a" * 64}}, "did you mean 'digest'. part of data='digset' is not one of: digest, by"),
@@ -149,7 +149,7 @@ def test_an_earlier_version_has_no_values_of_a_field_that_came_later(monkeypatch
         monkeypatch.setattr(papers, "saved", lambda entry=entry: {"odd": (Path("mine/experiments.yaml"), entry)})
         if version == 3:
             assert find("odd").version == 3
-    with pytest.raises(ValueError, match="shear=0.5 came with version 3 of the training, and version=2 trained without"):
+    with pytest.raises(ValueError, match=r"shear=0\.5 came with version 3 of the training, and version=2 "):
         find("odd")
 
 
