@@ -320,12 +320,25 @@ def find(name: str) -> Experiment:
             raise ValueError(f"{misplaced[0]} stands among fields; write it beside them")
         if "by" in found.data:
             choose("by", found.data["by"], table.study.fields)
-        if (found.version or 0) > table.study.version:
-            raise ValueError(f"version={found.version} should be at most {table.study.version}, today's")
+        today = table.study.version
+        if (found.version or 0) > today:
+            raise ValueError(f"version={found.version} should be at most {today}, today's")
+        if found.earlier and found.version in (None, today):
+            raise ValueError(f"earlier={found.earlier!r} is of cells of a version below {today}, today's; name it as "
+                             "version, or write these values among fields")
         parse_numbers("seeds", found.seeds)
         preset = resolved(found.preset, choose("dataset", dataset, table.datasets))
         for row in table.asked(dataset, preset, found.variant, **found.fields):
-            digest = found.digest(row.recipe.replace(**found.earlier))
+            recipe = row.recipe.replace(**found.earlier)
+            for name in (*found.fields, *row.changes):
+                since = type(recipe).__dataclass_fields__[name].metadata.get("since", 0)
+                if since > (found.version or today):
+                    raise ValueError(f"{name}={getattr(recipe, name)!r} came with version {since} of the training, and "
+                                     f"version={found.version} trained without it; leave it out, or name that version")
+            if "by" in found.data and (value := getattr(recipe, found.data["by"])) not in found.data["digest"]:
+                raise ValueError(f"data has no digest of {found.data['by']}={value!r}, only of "
+                                 f"{', '.join(map(str, found.data['digest']))}; add it, or leave the value out")
+            digest = found.digest(recipe)
             if not re.fullmatch("([0-9a-f]{64})?", str(digest)):
                 raise ValueError(f"digest={digest!r} should be the 64 characters that figures/cells.csv has")
         return found

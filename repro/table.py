@@ -106,7 +106,13 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe would change the keys of committed cells, or be in none."""
+        """Raise ValueError if a field of the recipe would change the keys of committed cells, or be in none.
+
+        Or if a variant has a field that the recipe has not.
+        """
+        for variant, bundle in self.variants.items():
+            for name in bundle:
+                choose(f"field of variant {variant}", name, self.fields)
         for field in dataclasses.fields(self.recipe):
             if field.metadata.get("since", 0) > self.version:
                 raise ValueError(
@@ -267,6 +273,7 @@ class Asked(NamedTuple):
         called: by column, what the row is called.
         changes: the fields that were to have another value than the recipe's preset gives them.
         departures: those of them that neither the row sets nor the paper prints a table for.
+        preset: that was asked for; a stored cell names the one it was trained under, which may make an equal recipe.
     """
 
     recipe: Any
@@ -274,6 +281,7 @@ class Asked(NamedTuple):
     called: Fields
     changes: Fields
     departures: Fields
+    preset: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -317,6 +325,16 @@ class Table:
     arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
     plot: "Lazy | Drawn | None" = None
     after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a key of a row is neither a field of the recipe nor what every row is called, in text."""
+        fields = self.study.fields
+        for name in dict.fromkeys(itertools.chain(*self.rows)):
+            values = [row.get(name) for row in self.rows]
+            if name not in fields and not all(isinstance(value, str) for value in values):
+                hint = closest(name, fields) or "name a field, or give every row a text"
+                raise ValueError(f"{name!r} in rows of {self.name} is no field of {self.study.recipe.__name__}, and "
+                                 f"not what all of them are called, in text: {values}; {hint}")
 
     @property
     def drawing(self) -> "Drawn | None":
@@ -528,7 +546,7 @@ class Table:
                     swept_here = isinstance(of_row, tuple) or name in (*self.printed_by, "subset")
                     if not swept_here and value != of_row:
                         departures[name] = value
-                found.append((Asked(recipe, number, called, changes, departures), {*given}))
+                found.append((Asked(recipe, number, called, changes, departures, preset), {*given}))
         return found
 
     def numbers(self, by_key: Mapping[str, Asked], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
@@ -576,7 +594,7 @@ class Table:
         asked = [by_key[key] for key in cells["key"]]
         called = DataFrame([row.called for row in asked], cells.index)
         cells = cells.assign(
-            recipe_number=[numbered[row.recipe] for row in asked],
+            recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
             departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
         return self.arrange(cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
 

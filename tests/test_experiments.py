@@ -115,12 +115,15 @@ def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
     (SOUND | {"fields": {"objectives": "CX"}}, "objectives='CX': term='CX' is not one of"),
     (SOUND | {"fields": {"dropuot": 2}}, "parameter='dropuot' does not exist"),
     (SOUND | {"fields": {"shear": -1}}, "shear=-1.0 should be at least 0"),
-    (SOUND | {"earlier": {"sheer": 1}}, "'sheer' is not a field"),
+    (SOUND | {"version": 1, "earlier": {"sheer": 1}}, "'sheer' is not a field"),
+    (SOUND | {"earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below \d, today's"),
+    (SOUND | {"version": 3, "earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below 3"),
     (SOUND | {"data": "a" * 64}, "data='a+' should be values by name"),
     (SOUND | {"data": {"digset": "a" * 64}}, "did you mean 'digest'. part of data='digset' is not one of: digest, by"),
     (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
     (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
     (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "did you mean 'layers'. by='layer' is not one of: "),
+    (SOUND | {"data": {"by": "layers", "digest": {5: "a" * 64}}}, "data has no digest of layers=1, only of 5; add it"),
     (SOUND | {"fields": ["epochs"]}, r"fields=\['epochs'\] should be values by name"),
     (SOUND | {"seeds": [0, 0]}, "names 0 twice"),
     (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
@@ -129,6 +132,24 @@ def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
     monkeypatch.setattr(papers, "saved", lambda: {"odd": (Path("mine/experiments.yaml"), entry)})
     with pytest.raises(ValueError, match=f"mine/experiments.yaml, entry odd: .*{message}"):
+        find("odd")
+
+
+@pytest.mark.parametrize(("rows", "fields"), [
+    ({}, {"shear": [0.5, 1.0]}), ({}, {"shear": 0.5}), ({"shear": (0.5, 1.0)}, {})])
+def test_an_earlier_version_has_no_values_of_a_field_that_came_later(monkeypatch, rows, fields):
+    """Its keys are without the field, so that cells of all values are one."""
+    study = find("taxonomy_ucla").declared.study
+    shear = dataclasses.fields(study.recipe)[study.fields.index("shear")]
+    monkeypatch.setattr(shear, "metadata", {**shear.metadata, "since": 3})
+    table = dataclasses.replace(papers.tables()["taxonomy"], rows=[{"objectives": "CE", **rows}])
+    monkeypatch.setattr(papers, "tables", lambda: {"taxonomy": table})
+    for version in (3, 2):
+        entry = SOUND | {"version": version, "fields": fields}
+        monkeypatch.setattr(papers, "saved", lambda entry=entry: {"odd": (Path("mine/experiments.yaml"), entry)})
+        if version == 3:
+            assert find("odd").version == 3
+    with pytest.raises(ValueError, match=r"shear=0\.5 came with version 3 of the training, and version=2 "):
         find("odd")
 
 

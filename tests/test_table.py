@@ -285,6 +285,15 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
         assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
 
 
+def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
+    with pytest.raises(ValueError, match=r"did you mean 'depth'\? field of variant deep='detph' is not one of: "):
+        dataclasses.replace(TOY, variants={"deep": {"detph": 9}})
+    for rows in ([{"method": "plain", "detph": 4}], [{"method": "plain"}, {"method": "heavy", "detph": "4"}],
+                 [{"method": "plain", "detph": ("1", "2")}]):
+        with pytest.raises(ValueError, match=r"'detph' in rows of made_up is no field of Toy, .* did you mean 'depth'"):
+            table(*rows)
+
+
 def test_a_field_that_came_with_a_version_needs_that_version():
     fields = [("more", int, setting(1, "assumed", since=4))]
     recipe = dataclasses.make_dataclass("More", fields, bases=(Toy,), frozen=True, kw_only=True)
@@ -368,6 +377,14 @@ def test_nothing_is_subtracted_where_preset_or_data_are_other_than_the_papers(pr
                     depth=1)
     np.testing.assert_equal(found[["ours", "published", "difference"]].to_numpy(), [[50.0, published, math.nan]])
     assert found["dataset"].item() == label and "departures" not in found
+
+
+@pytest.mark.parametrize(("asked_for", "trained"), [("quick", "paper"), ("paper", "quick")])
+def test_the_preset_of_a_row_is_the_one_asked_for_whatever_an_equal_recipe_was_trained_as(asked_for, trained):
+    found = numbers(SWEEP, lambda cell: written(dataclasses.replace(cell, preset=trained)), "ucla", preset=asked_for,
+                    method="plain", depth=1)
+    difference = -10.0 if asked_for == "paper" else math.nan
+    np.testing.assert_equal(found[["preset", "difference"]].values.tolist(), [[asked_for, difference]])
 
 
 def test_nothing_is_subtracted_from_a_row_that_departs():

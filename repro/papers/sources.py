@@ -4,6 +4,7 @@ and derived ones.
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,7 +101,7 @@ def reader() -> Read:
         if not source:
             return Results(make(), [], CLOSED)
         results = one(source)
-        return NOTHING if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked={})
+        return NOTHING if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked=())
 
     @functools.cache
     def read(names: str) -> Results:
@@ -126,24 +127,36 @@ def _joined(parts: dict[str, Results]) -> Results:
 
 
 def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
-    """The results of an experiment of stored cells, a row for each recipe and seed."""
+    """Results of an experiment of stored cells by recipe and seed, NaN where a recipe does not use a field."""
     cells_asked = experiment.asked()
     rows = experiment.rows(cells, ["seed"], cells_asked)
-    asked: dict[str, set[Any]] = {}
-    for _, row in cells_asked.values():
-        for column, value in {**row.recipe.to_dict(), **row.called}.items():
-            asked.setdefault(column, set()).add("none" if value is None else value)
+    recipes = {row.recipe: row.called for _, row in cells_asked.values()}
+    asked = []
+    for recipe, called in recipes.items():
+        values = {**recipe.to_dict(), **called}
+        asked.append({column: "none" if value is None else value for column, value in values.items()})
     if rows.empty:
         return NOTHING._replace(asked=asked)
     if SWEEP in rows:  # a recipe that several sweeps share counts once
         known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
     columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    fields = [column for column in columns if column in experiment.declared.study.fields]
+    in_use = {}  # a field that a recipe does not use tells nothing of it
+    for recipe, values in zip(recipes, asked, strict=True):
+        stored = tuple(values[field] for field in fields)
+        values.update({field: math.nan for field in fields if not recipe.uses(field)})
+        in_use[stored] = tuple(values[field] for field in fields)
+    told_by = [in_use.get(stored, stored) for stored in rows[fields].itertuples(index=False, name=None)]
+    rows = rows.assign(**DataFrame(told_by, rows.index, fields))
+    whole = DataFrame(asked)  # what follows from other fields in the rows that are finished may not in all
+    told = {*telling_apart(rows, columns), *telling_apart(whole, [column for column in columns if column in whole])}
+    apart = [column for column in columns if column in told]
     departs = "departures" in rows and bool(rows["departures"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
     level = level_of(dataset, rows["preset"].iloc[0], departs)
     drawn = dataset in DRAWN
-    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
+    return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
 
 
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:

@@ -57,7 +57,8 @@ class Results(NamedTuple):
         level: how far the rows carry, one of `LEVELS`.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
         untrained: what columns of `METHODS` call a network that is not trained.
-        asked: by column, the values of recipes that are asked for, finished or not; a claim can name no other.
+        asked: fields of the recipes that are asked for, finished or not, NaN where one does not use a field that tells
+            others apart; a claim can name no other values.
     """
 
     rows: DataFrame
@@ -65,7 +66,7 @@ class Results(NamedTuple):
     level: str
     paired: bool = False
     untrained: tuple[str, ...] = UNTRAINED
-    asked: Mapping[str, set[Any]] = {}
+    asked: Sequence[Mapping[str, Any]] = ()
 
 
 class Claim(NamedTuple):
@@ -175,14 +176,16 @@ def pairs(claim: Claim, results: Results) -> tuple[DataFrame, list[Pair], list[s
     for one, other in itertools.product(firsts, seconds):
         row, against = recipes[one], recipes[other]
         shared = all(_same(row[column], against[column]) for column in columns if column not in second)
-        if shared and (not second or any(row[column] != against[column] for column in second)):
+        apart = one != other and any(row[column] != against[column] for column in second)
+        if shared and (apart if second else one == other):
             found.append(Pair(one, other, _name(row, against, said)))
     used = rows[rows["recipe"].isin({number for pair in found for number in pair[:2]})]
     if used.duplicated(["recipe", "seed"] if "seed" in rows else "recipe").any():
         raise ValueError(f"several rows of {claim.experiment} have one {', '.join(columns)}; name what tells them "
                          "apart")
     missing = [*_lacking(first, [recipes[pair.first] for pair in found]),
-               *_lacking(second, [recipes[pair.second] for pair in found])]
+               *_lacking(second, [recipes[pair.second] for pair in found]),
+               *_unfinished(first, second, results)]
     return rows, found, missing
 
 
@@ -190,7 +193,7 @@ def check_values(claim: Claim, results: Results) -> None:
     """Raise ValueError if a claim names a value that no recipe asked for has; it names those that have one."""
     for side in (claim.first, claim.second):
         for field, values in parsed(side).items() if "=" in side else ():
-            asked = results.asked.get(field, set())
+            asked = {row[field] for row in results.asked if field in row and pd.notna(row[field])}
             for value in values:
                 if asked and not any(_fits({field: one}, {field: [value]}) for one in asked):
                     choose(field, value, sorted(map(str, asked)))
@@ -204,6 +207,22 @@ def _lacking(terms: Mapping[str, list[str]], rows: list[Fields]) -> list[str]:
             if value != ANY and not any(_fits(row, {field: [value]}) for row in rows):
                 lacking.append(f"{field}={value}")
     return lacking
+
+
+def _unfinished(first: Mapping[str, list[str]], second: Mapping[str, list[str]], results: Results) -> list[str]:
+    """Values that a claim is about without naming them, of recipes asked for, and of which nothing is finished.
+
+    They are those of "*", and of columns that tell recipes apart and stand on neither side.
+    """
+    unfinished = []
+    unnamed = [column for column in results.apart if column not in first and column not in second]
+    for terms in (first, {**first, **second}):
+        columns = [*unnamed, *(field for field, texts in terms.items() if texts == [ANY])]
+        for row in results.asked:
+            if _fits(row, {field: texts for field, texts in terms.items() if field in row}):
+                unfinished += [f"{column}={row[column]}" for column in columns
+                               if pd.notna(row.get(column)) and not results.rows[column].isin([row[column]]).any()]
+    return list(dict.fromkeys(unfinished))
 
 
 def _fits(row: Fields, terms: Mapping[str, list[str]]) -> bool:
@@ -230,7 +249,8 @@ def _name(row: Fields, against: Fields, said: set[str]) -> str:
     """What a comparison is called: what differs between its sides, then what they share that the claim does not say."""
     unlike = [column for column in row if not _same(row[column], against[column])]
     over = [f"{_label(row, unlike)} over {_label(against, unlike)}"] if unlike else []
-    shared = _label(row, [column for column in row if column not in (*unlike, *said)])
+    both = {column: against[column] if pd.isna(value) else value for column, value in row.items()}
+    shared = _label(both, [column for column in row if column not in (*unlike, *said)])
     return ", ".join([*over, *([shared] if shared else [])])
 
 
@@ -288,7 +308,7 @@ def _of_runs(rows: DataFrame, measure: str, found: list[Pair], number: float, re
         elif not math.isnan(number):
             differences.append(statistics.from_number(runs, one, number, judged))
         elif results.paired and kinds[one] == kinds[other]:
-            alike = [column for column in recipes if _same(recipes.at[one, column], recipes.at[other, column])]
+            alike = [column for column in recipes if str(recipes.at[one, column]) == str(recipes.at[other, column])]
             blocks = Series([str(row) for row in recipes[alike].to_numpy(object).tolist()], recipes.index)
             pooled = kinds == kinds[one]
             if "experiment" in alike:

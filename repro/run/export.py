@@ -13,7 +13,16 @@ from pandas import DataFrame
 from repro.data import manifest
 from repro.data.disk import write_atomically
 from repro.recipe import parse_number
-from repro.run.store import Cell, Store, check_measures, check_parts, evaluation_of, parse_json, warn_once
+from repro.run.store import (
+    Cell,
+    Store,
+    check_measures,
+    check_parts,
+    evaluation_of,
+    parse_json,
+    read_description,
+    warn_once,
+)
 
 COLUMNS = ["key", "study", "seed", "preset", "dataset", "digest", "version"]
 COLUMNS += ["changes", "recipe", "metrics", "cost", "commit"]
@@ -35,9 +44,13 @@ def finished_cells(store: Store, tell: Tell = warn_once) -> DataFrame:
 
 
 def rows_of(cells: Sequence[Cell], store: Store) -> DataFrame:
-    """The rows of those of these cells that are finished, in their order; raises ValueError if a result is damaged."""
+    """The rows of those of these cells that are finished, in their order, as their folders describe them.
+
+    Raises ValueError if a description or a result is damaged, or is of another cell than its folder.
+    """
     done = [run for run in map(store.run, cells) if (run.folder / "result.json").exists()]
-    return DataFrame([row_of(run.cell.describe() | {"result": run.read()}) for run in done], columns=COLUMNS)
+    rows = [row_of(read_description(run.folder / "recipe.json") | {"result": run.read()}) for run in done]
+    return DataFrame(rows, columns=COLUMNS)
 
 
 def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:

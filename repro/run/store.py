@@ -289,12 +289,14 @@ def read_description(path: Path) -> dict[str, Any]:
     """
     def check(description: dict[str, Any]) -> None:
         check_parts(description, PARTS)
-        if description["key"] != path.parent.name:
-            raise ValueError(f"key={description['key']!r} is not its folder's, {path.parent.name}")
         if description["seed"] < 0 or description["version"] < 1:
             raise ValueError(f"seed={description['seed']}, version={description['version']} should be 0 and 1 or more")
 
-    return _read(path, check)
+    description = _read(path, check)
+    if description["key"] != path.parent.name:
+        raise ValueError(f"{path} cannot be read (key={description['key']!r} is not its folder's, {path.parent.name}); "
+                         "delete the folder, whose weights may be another cell's too, and run the table again")
+    return description
 
 
 def read_result(path: Path) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 Numbers are typed from other calculations than those of the package: by hand, or from the tables of the papers.
 """
 
+import dataclasses
 import math
 
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 import torch
+from made_up_measures import finished_row
 from pandas import DataFrame
 from scipy import stats
 
@@ -20,8 +22,9 @@ from repro.papers.sce import claims as sce
 from repro.papers.sources import LOG, PRINTED_TABLE
 from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
-from repro.report.claims import LEVELS, PRINTED, RULES, Evidence, judge
+from repro.report.claims import LEVELS, PRINTED, RULES, Claim, Evidence, held, judge, pairs
 from repro.report.printed import printed
+from repro.run.export import COLUMNS
 
 NAN = float("nan")
 TITLES = ("CM-ACC", "JCL", "SCE", "taxonomy")
@@ -259,10 +262,42 @@ def test_runs_of_one_seed_share_drawn_data_alone():
     assert read("diversity_balanced diversity_zipf").paired and read("samplers_over_batches").paired
 
 
+def by_seed_of(finished, **fields):
+    """What claims are held against of a sweep of methods; `finished` gives our number of a recipe that is finished."""
+    experiment = experiments.Experiment(name="odd", table="image_methods", says="", dataset="cifar10", preset="paper",
+                                        seeds="0-2", data={"digest": "0" * 64}, fields=fields)
+    rows = [finished_row(cell, linear=number + cell.seed, knn1=0.0) for cell, _ in experiment.asked().values()
+            if (number := finished(cell.recipe)) is not None]
+    return sources.by_seed(experiment, DataFrame(rows, columns=COLUMNS))
+
+
+def test_rows_that_differ_in_another_field_are_not_compared_while_others_are_not_finished(monkeypatch):
+    """In which of them the two happen to go together."""
+    numbers = {("moco", 64): 50.0, ("sce", 128): 70.0}
+    found = by_seed_of(lambda recipe: numbers.get((recipe.method, recipe.batch)), method=["moco", "sce"],
+                       batch=[64, 128])
+    assert found.apart == ["method", "batch"]
+    assert held(Claim("odd", "ours", "method=sce", "method=moco", "above", 0), lambda name: found)[0] == "not run"
+
+
+def test_a_field_that_one_side_does_not_use_tells_nothing_of_it():
+    """It is compared at all values of the field, whether its own is one of them or not."""
+    numbers = {0.1: 70.0, 0.2: 40.0, 0.3: 60.0}
+    for values in ([0.1, 0.2], [0.2, 0.3]):
+        found = by_seed_of(lambda recipe: numbers[recipe.key_temperature] if recipe.method == "sce" else 50.0,
+                           method=["moco", "sce"], key_temperature=values)
+        _, compared, missing = pairs(Claim("odd", "ours", "method=sce", "method=moco", "above", 0), found)
+        assert [pair.name for pair in compared] == [f"sce over moco, key_temperature {value}" for value in values]
+        assert not missing
+
+
 def test_smoke_runs_judge_nothing(monkeypatch):
-    cells = sources.everything()
     assert len(sources.reader()("taxonomy_synthetic").rows)
-    monkeypatch.setattr(sources, "everything", lambda: cells.assign(preset="smoke"))
+    smoke = dataclasses.replace(experiments.find("taxonomy_synthetic"), preset="smoke")
+    cells = DataFrame([finished_row(cell, linear=50.0) for cell, _ in smoke.asked().values()])
+    assert len(sources.by_seed(smoke, cells).rows)
+    monkeypatch.setattr(sources, "everything", lambda: cells)
+    monkeypatch.setattr(experiments, "find", lambda name: smoke)
     assert sources.reader()("taxonomy_synthetic").rows.empty
 
 

@@ -106,6 +106,18 @@ def test_columns_of_one_experiment_match_those_of_another_that_lacks_them():
     assert sides("experiment=noise", "experiment=usual", source, ["objectives"]) == [("CD", "CD")]
 
 
+def test_what_is_asked_for_and_not_finished_is_missing_where_a_claim_does_not_name_it():
+    """By "*", and by a field that the claim leaves open; what is asked for of other rows is not."""
+    asked = [{"method": method, "keys": keys} for method in ("moco", "sce", "jcl", "ressl") for keys in (1, 2)]
+    source = results(GRID)._replace(asked=[*asked, {"method": "sce", "keys": 4}, {"method": "random", "keys": 1}])
+    assert pairs(claim("method=sce; keys=1", "method=*"), source)[2] == ["method=ressl"]
+    assert pairs(claim("method=sce; keys=1|2", "method=jcl"), source)[2] == []
+    assert pairs(claim("method=sce", "method=jcl"), source)[2] == ["keys=4"]
+    assert pairs(claim("method=moco", "method=jcl"), source)[2] == []
+    assert judged(source, "method=sce; keys=1", "method=moco")[0] == "holds"
+    assert judged(source, "method=sce", "method=moco")[0] == "undecided"
+
+
 @pytest.mark.parametrize(("first", "message"), [
     ("lambda=4", "made_up has no lambda; its columns are method, keys"), ("sce", "'sce' in 'sce' is no FIELD=VALUE")])
 def test_a_field_that_there_is_not_is_named(first, message):
@@ -160,6 +172,17 @@ def test_seeds_pair_rows_that_share_all_but_what_is_compared():
     assert [number.error for number in numbers.values()] == pytest.approx([deviation * math.sqrt(2 / 3)] * 2)
     assert {number.df for number in numbers.values()} == {df}
     assert compared(claim("keys=2", "keys=1"), paired)["keys 2 over keys 1, sce"].error > 10 * deviation
+
+
+def test_a_row_that_does_not_use_a_field_is_compared_and_paired_with_those_of_all_its_values():
+    values = {("moco", NAN): [1.0, 5.0, 9.0], ("sce", 1): [2.1, 5.9, 10.2], ("sce", 2): [0.9, 5.2, 8.9]}
+    numbers = compared(claim("method=sce", "method=moco"), results(values)._replace(paired=True))
+    error = statistics.two_way(runs(values)).value * math.sqrt(2 / 3)
+    assert {name: number.error for name, number in numbers.items()} == pytest.approx(
+        {"sce over moco, keys 1": error, "sce over moco, keys 2": error})
+    assert [*compared(claim("method=moco", "method=sce"), results(values))] == [
+        "moco over sce, keys 1", "moco over sce, keys 2"]
+    assert [*compared(claim("method=moco", "5"), results(values))] == ["ours minus 5"]
 
 
 def test_paired_runs_are_pooled_within_their_experiment():

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -101,6 +103,17 @@ def test_rows_of_cells_are_in_their_order_without_those_that_are_not_finished(st
     for order in (cells, cells[::-1]):
         assert rows_of([unfinished, *order], store)["key"].tolist() == [cell.key for cell in order]
     assert rows_of([unfinished], store).empty
+
+
+def test_a_cell_that_was_copied_into_the_folder_of_another_is_refused(store):
+    """Its numbers would be the other's; a store that is read whole leaves it out."""
+    copied, other = finish(store, "AE"), finish(store, "CE", 1)
+    shutil.copytree(store.run(copied).folder, store.run(other).folder, dirs_exist_ok=True)
+    message = f"key='{copied.key}' is not its folder's, {other.key}.; delete the folder"
+    with pytest.raises(ValueError, match=message):
+        rows_of([copied, other], store)
+    told = []
+    assert finished_cells(store, told.append)["key"].tolist() == [copied.key] and re.search(message, told[0])
 
 
 DAMAGES = {
