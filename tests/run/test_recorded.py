@@ -66,7 +66,7 @@ class Counts(Faulty):
 class Moves(Faulty):
     def prepare(self):
         super().prepare()
-        self.target = torch.randn(2)
+        self.target = torch.randn(2, generator=self.generator)
 
     def compute(self):
         return super().compute() + self.target
