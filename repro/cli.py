@@ -102,7 +102,7 @@ def run(
     if asked_for_help:
         experiment, arguments = _asked(name, choices)
         table = experiment.declared
-        rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
+        rows = [("field", "this command"), *table.options(**arguments)]
         print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
     Store().require_usable()
@@ -154,9 +154,7 @@ def recipe(
     experiment, arguments = _asked(name, _choices(context))
     rows = []
     for field, value, source in experiment.declared.described(**arguments):
-        if field in experiment.earlier:
-            source = f"preset of version {experiment.version}"
-        elif field not in experiment.declared.study.fields:
+        if field not in experiment.declared.study.fields:
             source += ", no option"
         rows.append((field, str(value), source))
     print("\n".join([*_in_columns(rows), *_allowed(experiment.declared)]))
@@ -295,7 +293,6 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import studies, warn_of_other_code
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
@@ -307,7 +304,6 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        warn_of_other_code(finished, studies().values())
 
 
 @results_app.command("weights")
@@ -340,7 +336,7 @@ def figures(
 
     Example: repro figures taxonomy_ucla --output drawn
     """
-    from repro import experiments
+    from repro.papers import drawing
 
     if committed and output:
         raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
@@ -348,7 +344,7 @@ def figures(
         raise ValueError(f"--output {output} is a file; name a folder")
     folder = manifest.project_root() / "figures" if committed else output or manifest.runs_root() / "figures"
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
-        written, failed = experiments.redraw(folder, names or ())
+        written, failed = drawing.redraw(folder, names or ())
     for path in written:
         print(path)
     for name, error in failed.items():
@@ -436,9 +432,6 @@ def _asked(name: str, choices: Mapping[str, str]) -> tuple["Experiment", dict[st
     arguments = experiment.arguments
     check_parameters(arguments, [name for name in experiment.declared.parameters if name != "device"])
     parse_numbers("seeds", arguments.pop("seeds"))
-    for field, value in experiment.earlier.items():
-        if any(recipe.uses(field) for recipe in experiment.recipes):
-            arguments.setdefault(field, value)
     return experiment, arguments
 
 

@@ -98,7 +98,6 @@ def examined_cells(say: Say) -> Iterator[str]:
                    "wrote it")
         except ValueError as error:
             yield str(error)
-    yield from filter(None, (study.of_other_code(cells) for study in studies().values()))
 
 
 def examined_checkpoints(say: Say) -> Iterator[str]:

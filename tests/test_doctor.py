@@ -14,7 +14,6 @@ from repro.data.disk import scratch
 from repro.doctor import examined_cells, examined_checkpoints, examined_folder
 from repro.experiments import studies
 from repro.image import recipe as images
-from repro.run.code import Code
 from repro.run.export import COLUMNS, finished_cells, read_cells
 from repro.run.fit import save_checkpoint
 from repro.run.store import Cell, Store
@@ -26,9 +25,8 @@ RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "com
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(folders, monkeypatch):
-    """No data and no runs; code counts as that of the committed cells."""
-    monkeypatch.setattr(Code, "differs", lambda code, stored: False)
+def elsewhere(folders):
+    """No data and no runs."""
 
 
 @pytest.fixture

@@ -64,21 +64,6 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def share(source: Path, path: Path) -> None:
-    """Let `path` have the content of a file that is never changed in place: as another name of it, or as a copy.
-
-    Raises:
-        OSError: as `naming`.
-    """
-    def write(temporary: Path) -> None:
-        try:
-            os.link(source, temporary)
-        except OSError:  # not every file system gives a file two names
-            shutil.copyfile(source, temporary)
-
-    write_atomically(path, write)
-
-
 def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
     """Hold the lock at a path, whose folder is made, until the context ends, or the process, however it ends.
 

@@ -119,7 +119,8 @@ def reader() -> Read:
 def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
-    rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
+    short = {name: name.rpartition("/")[2] for name in parts}  # earlier ones are called as experiments are
+    rows = pd.concat([part.rows.assign(experiment=short[name]) for name, part in parts.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
@@ -130,7 +131,7 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     """Results of an experiment of stored cells by recipe and seed, NaN where a recipe does not use a field."""
     cells_asked = experiment.asked()
     rows = experiment.rows(cells, ["seed"], cells_asked)
-    recipes = {row.recipe: row.called for _, row in cells_asked.values()}
+    recipes = {row.recipe: row.called for row in cells_asked.values()}
     asked = []
     for recipe, called in recipes.items():
         values = {**recipe.to_dict(), **called}
@@ -173,10 +174,16 @@ def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> 
 
 
 def _log(name: str) -> Results:
-    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers."""
+    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers.
+
+    Rows of figures/earlier/ are runs, told apart by what stands before `ours`.
+    """
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING
     rows = read_csv(path, na_values="")
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
-    return Results(rows, [], level)
+    if not name.startswith("earlier/"):
+        return Results(rows, [], level)
+    columns = rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "version", "departures"], errors="ignore")
+    return Results(rows, telling_apart(rows, [*columns]), level)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 from xml.etree import ElementTree
 
@@ -24,7 +23,7 @@ def redraw(folder, cells=None, *saved, pictures=None):
           patch.object(papers, "pictures", lambda: pictures or {}),
           patch.object(papers, "saved", lambda: by_name),
           patch.object(experiments, "find", by_name.__getitem__),
-          patch.object(experiments, "Workers", lambda count: ThreadPoolExecutor(1))):
+          patch("repro.run.device.cores", lambda: 1)):
         return experiments.redraw(folder)
 
 

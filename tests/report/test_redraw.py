@@ -29,7 +29,7 @@ def no_data(tmp_path, monkeypatch):
 def finished(experiment, linear=50.0, **measures):
     """The stored cells of an experiment, all of them finished."""
     places = itertools.count()
-    return made_up_measures.finished([cell for cell, _ in experiment.asked().values()], lambda cell: {
+    return made_up_measures.finished([*experiment.asked().values()], lambda cell: {
         "linear": linear + next(places) % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures})
 
 
@@ -130,7 +130,7 @@ def test_samplers_without_a_look_of_their_own_are_drawn():
     clips = find("diversity_balanced")
     released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
     cells = finished(released, trained_on=9, categories_video=8.0, categories_audio=7.0, expected=9.0)
-    table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, cells)
+    table = clips.declared.numbers(released.asked(), cells)
     assert experiments.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
     sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
     for rows in (sampled, sampled.assign(batch=32)):

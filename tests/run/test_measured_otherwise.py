@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import os
 import threading
 
 import pytest
@@ -16,7 +15,7 @@ from repro import run_table
 from repro.experiments import chosen, find_table, plan
 from repro.recipe import setting
 from repro.run import training
-from repro.run.engine import Here, run_cells
+from repro.run.engine import Pool, run_cells
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import SKELETONS
@@ -58,7 +57,7 @@ def taken(monkeypatch):
 
 def run(store, *cells, study=STUDY, lanes=1):
     """Bring cells to their results; these without what they cost."""
-    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Here(lanes))
+    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Pool(lanes=lanes))
     return [{name: value for name, value in store.run(each).result.items() if name != "cost"} for each in cells]
 
 
@@ -90,18 +89,19 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
     assert found == run(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
     assert taken == [0] * 8
     for each in order:
-        folder, whole = store.folder(each.key), apart.folder(each.key)
-        assert losses(folder) == losses(whole)
-        assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
+        training, whole = store.run(each).training, apart.folder(each.key)
+        assert training == store.folder(USUAL.key) and losses(training) == losses(whole)
+        assert_equal_states(load_checkpoint(training)["learner"], load_checkpoint(whole)["learner"])
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
     run(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
-    before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.name != "owner.json"}
+    written = (path for path in store.folder(USUAL.key).iterdir() if path.name not in ("owner.json", "checkpoint.pt"))
+    before = {path: path.read_bytes() for path in written}
     taken.clear()
     assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
     assert taken == [] and {path: path.read_bytes() for path in before} == before
-    assert os.path.samefile(*(store.folder(each.key) / "checkpoint.pt" for each in (USUAL, HALF)))
+    assert {path.name for path in store.folder(HALF.key).iterdir()} == {"recipe.json", "result.json"}
 
 
 def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, taken):
@@ -130,26 +130,10 @@ def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(
     assert run(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
 
 
-def test_what_is_killed_before_it_has_all_of_its_training_takes_it_over_again(store, taken, monkeypatch):
-    link = os.link
-
-    def killed(source, target):
-        link(source, target)
-        if source.name == "progress.jsonl":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "link", killed)
-    with pytest.raises(KeyboardInterrupt):
-        run(store, HALF)
-    monkeypatch.undo()
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-
-
 def test_the_cost_is_that_of_the_training(store, monkeypatch):
     run(store, HALF)
     cost = store.run(HALF).result["cost"]
     monkeypatch.setattr(training.devices, "cost", lambda device: {"finished": "later", "commit": "another"})
-    monkeypatch.setattr("repro.run.code.identity", lambda module: "other code")
     run(store, USUAL, TENFOLD)
     known = {name: value for name, value in cost.items() if name not in ("finished", "peak_mb")}
     for each in (USUAL, TENFOLD):
@@ -158,13 +142,12 @@ def test_the_cost_is_that_of_the_training(store, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half of one")])
-def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, damage):
+def test_without_its_weights_the_training_is_trained_again(store, taken, damage):
     run(store, USUAL)
     damage(store.folder(USUAL.key) / "checkpoint.pt")
-    before = {path.name for path in store.folder(USUAL.key).iterdir()}
     taken.clear()
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert {path.name for path in store.folder(USUAL.key).iterdir()} == before
+    assert run(store, USUAL, TENFOLD)[1]["linear"] == pytest.approx(4.0) and taken == [0, 0]
 
 
 def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
@@ -174,13 +157,6 @@ def test_a_training_that_another_command_holds_is_waited_for(store, taken, held,
     threading.Timer(0.2, let_go.set).start()
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
     assert "waiting for process" in capsys.readouterr().err
-
-
-def test_several_measure_a_finished_training_at_once(store, taken, held):
-    run(store, USUAL)
-    taken.clear()
-    held(cell=USUAL)
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == []
 
 
 def test_what_follows_the_first_learner_is_trained_for_each(store, taken):

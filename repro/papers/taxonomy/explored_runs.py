@@ -60,7 +60,7 @@ def available(asked: list[Cell]) -> dict[str, dict]:
     usable = [
         cell for cell in store.finished()
         if (cell["study"], cell["digest"], cell["version"]) == (SKELETONS.name, data.digest, VERSION)
-        and (store.folder(cell["key"]) / "checkpoint.pt").exists()
+        and (store.trained_in(cell["key"]) / "checkpoint.pt").exists()
     ]
     runs = {cell["key"]: cell for cell in sorted(usable, key=label) if with_smoke or cell["preset"] != "smoke"}
     if len(runs) < len(usable):
@@ -84,7 +84,7 @@ def load_run(cell: dict, shown: SkeletonSet, device: torch.device) -> ExploredRu
         OSError: if its data or weights cannot be read.
     """
     recipe = SkeletonRecipe.from_dict(cell["recipe"])
-    run = SKELETONS.cell(recipe, cell["seed"], cell["preset"], digest=cell["digest"], version=cell["version"])
+    run = SKELETONS.cell(recipe, cell["seed"], cell["preset"], digest=cell["digest"])
     learner = restored(run, SKELETONS, device)
     learner.restore()
     readouts, embeddings = learner.features(shown)
