@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import torch
 
 BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
-ALONE = pydantic.ConfigDict(extra="forbid", strict=True)
+ALONE = pydantic.ConfigDict(extra="forbid")
 Digest = Annotated[str, pydantic.Field(pattern="^([0-9a-f]{64})?$")]
 
 
@@ -310,7 +310,7 @@ def find(name: str) -> Experiment:
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
     try:
-        experiment = Experiment(**{**entry, "name": name})
+        experiment = Experiment(name=name, **entry)
         experiment.check()
         return experiment
     except pydantic.ValidationError as error:

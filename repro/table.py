@@ -195,8 +195,8 @@ class Study:
         if not keys:
             return ""
         named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
-        return (f"{len(keys)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than that "
-                "at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
+        return (f"{len(keys)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
+                "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
     def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
         """The learners of a cell, one after the other, before their first steps."""

@@ -140,3 +140,18 @@ def test_doctor_ends_with_status_1_where_something_is_wrong(repro, tmp_path):
     (tmp_path / "runs").touch()  # in the place of the folder
     status, out, _ = repro("doctor")
     assert status == 1 and "point REPRO_RUNS at another folder" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    (["taxonomy"], {"dataset": "synthetic", "units": "128", "epochs": "6"}),
+    (["taxonomy", "--dataset", "ntu", "--epochs", "3,4"], {"dataset": "ntu", "epochs": "3, 4", "dictionary": "16384"}),
+    (["taxonomy", "--objectives", "CE"], {"objectives": "CE", "ad_weight": "-", "td_crop": "-"}),
+    (["samplers_with_headroom", "--characters", "5"], {"characters": "5", "frequency": "zipf"}),
+    (["taxonomy", "--variant", "uncropped"], {"td_crop": "none"}),
+    (["temperature_grid", "--dataset", "cifar10"], {"key_temperature": "0.03, 0.04, ..., 0.1"}),
+])
+def test_help_says_what_the_command_would_take(repro, words, expected):
+    status, out, _ = repro("run", *words, "--help")
+    assert status == 0
+    rows = dict(row for line in out.splitlines() if len(row := re.split("  +", line)) == 2)
+    assert rows["field"] == "this command" and {name: rows[name] for name in expected} == expected

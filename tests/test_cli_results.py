@@ -17,8 +17,9 @@ papers.tables()  # they read what data sets there are when they are imported: be
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 
 
-def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=1, **changes):
+def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=None, **changes):
     """A finished run of a recipe with these measures."""
+    version = version or experiments.studies()[study].version
     run = store.run(Cell(study, recipe, seed, preset, recipe.dataset, digest, version, changes=changes))
     with run.claim():
         run.finish(metrics | COST)

@@ -20,14 +20,16 @@ from repro.run.fit import save_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.data import load
 from repro.skeleton.recipe import smoke
+from repro.table import Study
 
-CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 1)
+CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 3)
 RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(folders):
-    """No data and no runs."""
+def elsewhere(folders, monkeypatch):
+    """No data and no runs; whatever is finished was trained by the code at hand."""
+    monkeypatch.setattr(Study, "code", property(lambda study: None))
 
 
 @pytest.fixture
@@ -53,6 +55,15 @@ def found(runs):
         problems = [*examined_cells(said.append), *examined_checkpoints(said.append)]
     assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
     return said, problems
+
+
+def test_own_cells_of_other_code_and_of_earlier_versions_are_told_in_a_line_each(runs, finished, monkeypatch):
+    monkeypatch.setattr(Study, "code", property(lambda study: "0123456789abcdef"))
+    Store(runs).run(dataclasses.replace(CELL, version=2)).finish(RESULT)
+    said, problems = found(runs)
+    assert said[-2:] == ["1 cells of earlier versions of the training are left out", said[-1]]
+    line, = problems
+    assert line.startswith(f"1 of 1 of your cells of skeletons ({CELL.key}) were trained by other code than that at ")
 
 
 def test_nothing_is_wrong_where_nothing_is(tmp_path):

@@ -1,7 +1,6 @@
 """Experiments: every committed cell is reached by its key, results need no data, and entries ask for what there is."""
 
 import csv
-import dataclasses
 import json
 import math
 from pathlib import Path
@@ -11,7 +10,8 @@ import pytest
 
 import repro
 from repro import experiments, papers
-from repro.experiments import Experiment, beside_recipe, find, results
+from repro.experiments import Data, find, results
+from repro.papers.drawing import beside_recipe
 from repro.report.text import in_text
 from repro.run.export import read_cells
 
@@ -82,15 +82,22 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
 
 
 def test_departures_stand_beside_the_recipe_over_the_same_seeds():
-    rows = beside_recipe("float32_ucla", "taxonomy_ucla_earlier", committed()).set_index("objectives")
-    recipe = results("taxonomy_ucla_earlier").set_index("objectives")
-    assert rows["usual"].to_dict() == {name: recipe.loc[name, "ours"] for name in ("CE", "AE+CE+AD")}
-    assert rows["departures"].tolist() == [{"precision": "float32"}] * 2 and rows["difference"].isna().all()
-    rates = beside_recipe("three_layers_rates_ucla", "three_layers_ucla", committed())
-    three = results("three_layers_ucla").set_index("objectives")["ours"]
-    assert rates["usual"].tolist() == [three[name] for name in rates["objectives"]]
-    frozen = beside_recipe("frozen_noise_ucla", "taxonomy_ucla_earlier", committed()).set_index("objectives")
-    assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
+    rows = beside_recipe("squared_differences_ucla", committed()).set_index("objectives")
+    recipe = find("taxonomy_ucla").rows(committed(), ["seed"]).set_index(["objectives", "seed"])["ours"]
+    for name, row in rows.iterrows():
+        assert row["usual"] == pytest.approx(recipe[name][[*range(row["n_seeds"])]].mean())
+    assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("published") - 1
+
+
+def test_rows_of_earlier_trainings_are_files_that_no_experiment_reads():
+    earlier = CELLS.parent / "earlier"
+    keys = set(pd.read_csv(earlier / "cells.csv", dtype=str)["key"])
+    assert len(keys) == 161 and not keys & {*committed()["key"]}
+    names = {path.stem for path in earlier.glob("*.csv")}
+    assert not names & {*repro.EXPERIMENTS, *papers.pictures()}
+    for path in earlier.glob("*_ucla.csv"):
+        rows = pd.read_csv(path)
+        assert rows["ours"].notna().all() and set(rows["version"]) <= {1, 2} and "seed" in rows
 
 
 def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
@@ -98,30 +105,32 @@ def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
     usual = recipe.rows(cells, ["seed"]).set_index(["objectives", "seed"])["ours"]
     departing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
     fewer = cells[cells["key"].map(departing).ne(2)]  # of the departing ones seeds 0 and 1
-    rows = beside_recipe("released_head_ucla", "taxonomy_ucla", fewer).set_index("objectives")
+    rows = beside_recipe("released_head_ucla", fewer).set_index("objectives")
     assert rows.loc["CE", "usual"] == pytest.approx(usual["CE"][[0, 1]].mean()) and rows.loc["CE", "n_seeds"] == 2
     lost = {cell.key for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
-    rows = beside_recipe("released_head_ucla", "taxonomy_ucla", fewer[~fewer["key"].isin(lost)])
+    rows = beside_recipe("released_head_ucla", fewer[~fewer["key"].isin(lost)])
     assert math.isnan(rows["usual"].item())
 
 
 @pytest.mark.parametrize(("entry", "message"), [
     ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
-    (SOUND | {"sedes": 1}, "did you mean 'seeds'. parameter='sedes' is not one of: "),
-    ({"table": "taxonomy"}, "lacks says; add it"), ({"says": "so"}, "lacks table"), (None, "'NoneType' object is not"),
+    (SOUND | {"sedes": 1}, "sedes: Unexpected keyword argument, got 1; an entry has .*seeds"),
+    (SOUND | {"version": 2}, "version: Unexpected keyword argument"),
+    ({"table": "taxonomy"}, "says: Field required"), ({"says": "so"}, "table: Field required"),
+    (None, "must be a mapping, not NoneType"), (SOUND | {"name": "other"}, "multiple values .* argument 'name'"),
     (SOUND | {"preset": "smok"}, "preset='smok' is not one of: auto, "),
     (SOUND | {"seeds": "x"}, "seeds='x' should be"), (SOUND | {"dataset": "ntuu"}, "dataset='ntuu' is not one of"),
     (SOUND | {"variant": "x"}, "variant='x' is not one of"),
     (SOUND | {"fields": {"objectives": "CX"}}, "objectives='CX': term='CX' is not one of"),
     (SOUND | {"fields": {"dropuot": 2}}, "parameter='dropuot' does not exist"),
     (SOUND | {"fields": {"shear": -1}}, "shear=-1.0 should be at least 0"),
-    (SOUND | {"data": "a" * 64}, "data='a+' should be values by name"),
-    (SOUND | {"data": {"digset": "a" * 64}}, "did you mean 'digest'. part of data='digset' is not one of: digest, by"),
-    (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
-    (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
+    (SOUND | {"data": "a" * 64}, "data: Input should be a dictionary"),
+    (SOUND | {"data": {"digset": "a" * 64}}, "data.digset: Unexpected keyword argument"),
+    (SOUND | {"data": {"digest": 12}}, "data.digest.*: Input should be a valid string, got 12"),
+    (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "data.digest.*: String should match pattern .*'ab'"),
     (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "did you mean 'layers'. by='layer' is not one of: "),
     (SOUND | {"data": {"by": "layers", "digest": {5: "a" * 64}}}, "data has no digest of layers=1, only of 5; add it"),
-    (SOUND | {"fields": ["epochs"]}, r"fields=\['epochs'\] should be values by name"),
+    (SOUND | {"fields": ["epochs"]}, r"fields: Input should be a valid dictionary, got \['epochs'\]"),
     (SOUND | {"seeds": [0, 0]}, "names 0 twice"),
     (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
 ])
@@ -164,11 +173,10 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
 
 
 def test_digests_may_depend_on_a_field():
-    data = {"by": "characters", "digest": {1: "a", 2: "b"}}
-    by = Experiment(name="x", table="mutual_information", says="", data=data)
+    data = Data(by="characters", digest={1: "a" * 64, 2: "b" * 64})
     recipes = [find("mutual_information_augmented").declared.asked(
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
-    assert [by.digest(recipe) for recipe in recipes] == ["a", "b", ""]
+    assert [data.of(recipe) for recipe in recipes] == ["a" * 64, "b" * 64, ""]
     assert math.isnan(results("mutual_information_augmented")["published"].max())
 
 
@@ -185,9 +193,8 @@ def run(name, train="missing", **choices):
 
 def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
-    pd.testing.assert_frame_equal(run("taxonomy_ucla_earlier"), results("taxonomy_ucla_earlier"))
-    with pytest.raises(ValueError, match="are rows of version 2 of the training, .*; `repro run taxonomy` trains"):
-        run("taxonomy_ucla_earlier", objectives="CE")
+    narrowed = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0-1")
+    assert narrowed["objectives"].tolist() == ["AE", "CE"] and set(narrowed["n_seeds"]) == {2}
     with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
         run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):

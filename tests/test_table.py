@@ -15,7 +15,8 @@ from made_up_measures import finished_row
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw, find_table, finished, results
+from repro.experiments import find_table, finished
+from repro.papers.drawing import draw
 from repro.recipe import setting
 from repro.report.text import readable, remarks
 from repro.run import store
@@ -220,9 +221,23 @@ def test_a_cell_may_be_of_named_data():
     absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
     cell, _ = absent.cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
     assert (cell.digest, cell.changes, cell.departures) == ("of depth 1", {}, {})
+    with pytest.raises(ValueError, match="has no key before its data are known"):
+        print(absent.asked("ucla", "paper")[0].key)
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
+
+
+def test_a_study_made_of_another_has_a_version_beside_it_and_both_are_in_its_keys():
+    def key(base, version):
+        study = dataclasses.replace(TOY, version=base).derived("made", version=version)
+        return study.cell(Toy(), 0, "paper").key
+
+    assert len({key(3, 1), key(3, 2), key(4, 1), key(4, 2), TOY.cell(Toy(), 0, "paper").key}) == 5
+    assert key(3, 1) == key(3, 1) and TOY.derived("made", version=2, variants={}).variants == {}
+    for wrong in (0, 100):
+        with pytest.raises(ValueError, match=f"version={wrong} is not one of: 1, 2,"):
+            TOY.derived("made", version=wrong)
 
 
 def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
@@ -255,6 +270,20 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
     line, = capsys.readouterr().err.splitlines()
     assert line.startswith(f"the cell {row['key']} cannot be read and is left out ({message}")
     assert "restore it or delete it" in line
+
+
+@pytest.mark.parametrize(("metadata", "version", "refused"), [({}, 3, True), ({"before": 1}, 3, False), ({}, 4, False)])
+def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, version, refused):
+    fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {("toys", 3): fields, ("others", 3): set()})
+    recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
+                                        frozen=True, kw_only=True)
+    if refused:
+        with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
+            dataclasses.replace(TOY, recipe=recipe, version=version)
+    else:
+        keyed = json.loads(dataclasses.replace(TOY, recipe=recipe, version=version).recipe().canonical())
+        assert ("more" in keyed) == (version == 4)
 
 
 def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
@@ -545,7 +574,8 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(*(written(cell, evaluation=2) for cell in committed)))
+    rows = frame(*(written(cell, evaluation=2) for cell in committed))
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
     Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": {"finished": "2026", "commit": "c"}})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     first, *_ = found.values.tolist()

@@ -36,6 +36,7 @@ from repro.report.text import telling_apart
 from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
+EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
@@ -119,8 +120,8 @@ def reader() -> Read:
 def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
-    short = {name: name.rpartition("/")[2] for name in parts}  # earlier ones are called as experiments are
-    rows = pd.concat([part.rows.assign(experiment=short[name]) for name, part in parts.items()], ignore_index=True)
+    named = {name.removeprefix(f"{LOG}{EARLIER}"): part.rows for name, part in parts.items()}
+    rows = pd.concat([rows.assign(experiment=name) for name, rows in named.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
@@ -183,7 +184,7 @@ def _log(name: str) -> Results:
         return NOTHING
     rows = read_csv(path, na_values="")
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
-    if not name.startswith("earlier/"):
+    if not name.startswith(EARLIER):
         return Results(rows, [], level)
     columns = rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "version", "departures"], errors="ignore")
     return Results(rows, telling_apart(rows, [*columns]), level)

@@ -239,7 +239,8 @@ def _handed_out(
     errors: Errors = {}
     broken: BaseException | None = None
     with (_cluster if pool.address else _local)(pool, [run.cell for run in runs]) as shares:
-        waiting = {executor.submit(worked, cells, train, store, pool.lanes, command) for executor, cells in shares}
+        lanes = min(pool.lanes, math.ceil(len(runs) / len(shares)))
+        waiting = {executor.submit(worked, cells, train, store, lanes, command) for executor, cells in shares}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5)
             progress.tell()
@@ -260,7 +261,7 @@ def _handed_out(
             tqdm.write(f"{_named(run.cell, error)}; trying once more", file=sys.stderr)
     if broken and not tried:
         why = UNGUARDED if isinstance(broken, BrokenProcessPool) else f"{type(broken).__name__}: {broken}"
-        raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from broken
+        raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from None
     return tried
 
 
@@ -273,7 +274,7 @@ def worked(cells: Sequence[Cell], train: Train, store: Store, lanes: int, comman
     errors: Errors = {}
     runs = [store.run(cell) for cell in cells]
     with ONE_PROCESS, tqdm(disable=True) as steps:
-        for run, error in in_lanes(runs, train, min(lanes, len(runs)), command, steps, careful=True):
+        for run, error in in_lanes(runs, train, lanes, command, steps, careful=True):
             if error and not _final(error):
                 traceback.print_exception(error)
                 error = ChildProcessError(f"{type(error).__name__}: {error}")

@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from nursery import until
 
+from repro.data.parallel import processes
 
 SLEEPERS = """
 import sys, time
@@ -55,3 +57,19 @@ def test_ctrl_c_ends_the_processes_at_once_whatever_they_do(tmp_path, send):
         assert len(list(tmp_path.glob("job *"))) == 2
     finally:
         process.kill()
+
+
+def test_bars_of_a_process_leave_no_semaphore_behind():
+    """A lock among processes would outlive one that ends at once, and the first process would say so in its output."""
+    with processes(1) as workers:
+        for module in ("tqdm", "tqdm.auto"):
+            lock = f"type(__import__('importlib').import_module('{module}').tqdm.get_lock()).__module__"
+            assert workers.submit(eval, lock).result(timeout=60) == "_thread"
+
+
+def test_no_thread_outlives_the_context():
+    """An interpreter that ends writes to the threads of pools, and fails where one is just ending."""
+    before = threading.enumerate()
+    with processes(2) as workers:
+        assert [job.result(timeout=60) for job in [workers.submit(abs, -3), workers.submit(abs, -4)]] == [3, 4]
+    assert threading.enumerate() == before

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -21,7 +20,7 @@ from made_up_training import CELLS, Small, Trainer, cell, value
 from nursery import HELPERS
 
 from repro.run import engine
-from repro.run.engine import Pool, pool_of, run_cells, work
+from repro.run.engine import Pool, pool_of, run_cells, worked
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Run, Store
 
@@ -80,7 +79,7 @@ def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
 
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
     claim = Run.claim
-    monkeypatch.setattr(Run, "claim", lambda run: run.finish(ELSEWHERE) or claim(run))
+    monkeypatch.setattr(Run, "claim", lambda run, command: run.finish(ELSEWHERE) or claim(run, command))
     run_cells(CELLS[:1], train := Trainer(), store)
     assert values(store, CELLS[:1]) == [1.0] and train.calls == []
 
@@ -133,24 +132,23 @@ def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(s
 # pools
 
 
-@dataclasses.dataclass(frozen=True)
-class Threaded(Pool):
-    """Stands for a process; remembers how many cells it was given each time."""
-
-    workers: int = 1
-    given: list = dataclasses.field(default_factory=list)
+@pytest.fixture
+def started(monkeypatch):
+    """Threads stand for worker processes; how many were started each time."""
+    counts = []
 
     @contextlib.contextmanager
-    def at_work(self, cells, train, store):
-        self.given.append(len(cells))
+    def threads(count, environment):
+        counts.append(count)
         with ThreadPoolExecutor(1) as executor:
-            job = executor.submit(work, cells, train, store, self.lanes)
-            yield lambda: not job.done()
-            job.result()
+            yield executor
+
+    monkeypatch.setattr(engine, "processes", threads)
+    return counts
 
 
-def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch):
-    pool, train = Threaded(), Trainer()
+def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch, started):
+    pool, train = Pool(1), Trainer()
     run_cells(CELLS[:2], Trainer(), store)
     folder = store.run(CELLS[2]).folder
     folder.mkdir(parents=True)
@@ -158,16 +156,18 @@ def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(st
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run_cells(CELLS, train, store, pool=pool)
     assert values(store) == EXPECTED and "| 0.25/3 [" in capsys.readouterr().err
-    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
+    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and started == [1]
     run_cells(CELLS, train, store, pool=pool)
-    assert pool.given == [3]
+    assert started == [1]
 
 
-@pytest.mark.parametrize("pool", [Pool(), Threaded()], ids=["here", "pool"])
-def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(store, capsys, monkeypatch, pool):
+@pytest.mark.parametrize("pool", [Pool(), Pool(1)], ids=["here", "worker"])
+def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(
+    store, capsys, monkeypatch, started, pool
+):
     run_cells(CELLS[:1], Trainer(), store)
     clock = itertools.chain([0, 90, 150], itertools.repeat(150))  # at the beginning, and where time left is told
-    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock), sleep=time.sleep))
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock)))
     folder = store.run(CELLS[4]).folder
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 50, "of": 100}\n')
@@ -183,37 +183,36 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
-def test_lost_processes_weigh_more_than_divergence(store):
+def test_lost_processes_weigh_more_than_divergence(store, capsys, started):
     with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Threaded())
+        run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool(1))
     assert str(raised.value).splitlines()[1:-1] == [
-        "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost"
+        "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost (tried twice)"
     ]
-    assert sorted(train.calls) == [("AE", 0), ("CE", 0)]
-    assert store.run(CELLS[0]).error == "NonFiniteLoss: CE is nan at step 7"  # until it is trained again
-    run_cells(CELLS[:2], Trainer(), store, pool=Threaded())
-    assert values(store, CELLS[:2]) == EXPECTED[:2] and not store.run(CELLS[0]).error
+    assert sorted(train.calls) == [("AE", 0), ("AE", 0), ("CE", 0)]  # what diverges would diverge again
+    assert capsys.readouterr().err.count("AE, seed 0: RuntimeError: a device that was lost; trying once more\n") == 1
+    assert started == [1, 1]
 
 
-@pytest.mark.parametrize(("workers", "lanes", "expected"), [(2, 15, [8] * 2), (20, 15, [1] * 15), (2, 4, [4] * 2)])
-def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypatch, workers, lanes, expected):
+@pytest.mark.parametrize(("pool", "shares", "lanes"), [
+    (Pool(2, 15), [15, 15], 8), (Pool(20, 15), [15] * 15, 1), (Pool(2, 4), [15, 15], 4),
+    (Pool(0, 15, address="tcp://host:1"), [8, 7], 8), (Pool(0, 4, address="tcp://host:1"), [4, 4, 4, 3], 4),
+], ids=str)
+def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypatch, started, pool, shares, lanes):
+    """All workers of this machine go through all cells; those of a cluster, of which there are two, have theirs."""
     dealt = []
 
-    class Process:
-        def __init__(self, target, args):
-            self.args, self.pid = args, None
+    def counted(cells, train, store, most, command):
+        dealt.append((len(cells), most))
+        return worked(cells, train, store, most, command)
 
-        def start(self):
-            dealt.append(self.args[-1])
-            work(*self.args[1:])
-
-        def is_alive(self):
-            return False
-
-    monkeypatch.setattr(engine.multiprocessing, "get_context", lambda method: SimpleNamespace(Process=Process))
+    client = SimpleNamespace(nthreads=lambda: [1, 2], get_executor=lambda **options: ThreadPoolExecutor(1))
+    monkeypatch.setattr(engine, "_connected", lambda address: contextlib.nullcontext(client))
+    monkeypatch.setattr(engine, "worked", counted)
     column = [cell("CE", seed) for seed in range(15)]
-    run_cells(column, Trainer(), store, pool=Pool(workers, lanes))
-    assert dealt == expected and values(store, column) == [value(each) for each in column]
+    run_cells(column, Trainer(), store, pool=pool)
+    assert [size for size, _ in dealt] == shares and max(most for _, most in dealt) == lanes
+    assert values(store, column) == [value(each) for each in column]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -342,13 +341,13 @@ def main():
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        run_cells(cells, train, store, pool=Pool(2, on_gpu=True))
+        run_cells(cells, train, store, pool=Pool(2, 1, True))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """
 
 
-def test_a_lost_process_is_replaced_and_every_process_has_a_gpu_of_its_own(tmp_path):
+def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     (tmp_path / "script.py").write_text(ERRORS)
     command = [sys.executable, "-c", "import script; script.main()"]
     (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
@@ -359,8 +358,13 @@ def test_a_lost_process_is_replaced_and_every_process_has_a_gpu_of_its_own(tmp_p
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
     gone = "its process was lost (perhaps for want of memory, unless it says why above)"
     assert summary == "3 of 5 cells failed, the others are done:" and finished == [True, False, False, True, False]
-    assert sorted(failed) == ["  CE, seed 1: MemoryError: no room", f"  CE, seed 2: {gone}", f"  CE, seed 4: {full}"]
+    assert sorted(failed) == ["  CE, seed 1: MemoryError: no room (tried twice)",
+                              f"  CE, seed 2: {gone} (tried twice)", f"  CE, seed 4: {full}"]
+    for seed, lost in ((1, "MemoryError: no room"), (2, gone)):
+        assert f"CE, seed {seed}: {lost}; trying once more\n" in done.stderr
     assert "Traceback" in done.stderr and "Fatal Python error" not in done.stderr
     tried = [line.split() for line in (tmp_path / "tried.txt").read_text().splitlines()]
-    assert {seed for seed, _, _ in tried if [seed for seed, _, _ in tried].count(seed) > 1} == {"2"}
+    assert sorted(seed for seed, _, _ in tried) == ["0", "1", "1", "2", "2", "3", "4"]
+    for lost in "12":
+        assert len({process for seed, process, _ in tried if seed == lost}) == 2
     assert {gpu for _, _, gpu in tried} == {"4", "6"}

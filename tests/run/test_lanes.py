@@ -14,7 +14,7 @@ from states import differences, outcome
 
 from repro.run import fit as fitting
 from repro.run import training
-from repro.run.engine import Pool, run_cells, work
+from repro.run.engine import Pool, run_cells, worked
 from repro.run.fit import NonFiniteLoss, fit
 from repro.run.learner import Learner
 from repro.run.store import Store
@@ -86,26 +86,30 @@ def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(s
 # ---------------------------------------------------------------------------------------------- errors, claims
 
 
-def test_an_error_in_a_lane_is_raised_and_the_cells_beside_it_go_on_next_time(store):
-    with pytest.raises(RuntimeError, match="a device that was lost"):
+def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
+    with pytest.raises(ChildProcessError) as raised:
         run_cells(CELLS, Turns(CD=RuntimeError("a device that was lost")), store, pool=Pool(lanes=3))
-    assert finished(store) == [*map(value, CELLS[:3]), None, None]
-    run_cells(CELLS, train := Turns(), store, pool=Pool(lanes=3))
-    assert finished(store) == [*map(value, CELLS)] and "CE" not in train.names()
-
-
-def test_a_worker_goes_on_behind_a_divergence_and_ends_with_another_error(store, capsys):
-    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
-    work(CELLS, Turns(**errors), store, 3)
-    assert finished(store) == [value(cell) if cell.label == "CE" else None for cell in CELLS]
-    assert {str(cell): store.run(cell).error for cell in CELLS if store.run(cell).error} == {
-        "AE, seed 0": "NonFiniteLoss: AE is nan at step 7", "CD, seed 0": "RuntimeError: a device that was lost"}
+    assert str(raised.value).splitlines() == [
+        "1 of 5 cells failed, the others are done:", "  CD, seed 0: RuntimeError: a device that was lost",
+        "once the reason is gone, the same command trains them again",
+    ]
     assert "Traceback" in capsys.readouterr().err
-    store.run(CELLS[3]).forget()
-    work(CELLS, Turns(AE=errors["AE"]), store, 3)
-    assert [store.run(cell).error for cell in CELLS] == [
-        f"NonFiniteLoss: {errors['AE']}" if cell.label == "AE" else "" for cell in CELLS]
-    assert finished(store) == [None if cell.label == "AE" else value(cell) for cell in CELLS]
+    assert finished(store) == [None if cell.label == "CD" else value(cell) for cell in CELLS]
+    run_cells(CELLS, train := Turns(), store, pool=Pool(lanes=3))
+    assert train.names() == "CD0.1 CD0.2 CD0.3"
+
+
+def test_a_worker_ends_the_lanes_beside_an_error_and_begins_no_further_cell(store, capsys):
+    errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
+    met = worked(CELLS, Turns(**errors), store, 2, "first")  # a divergence leaves a process as it was
+    assert {key: f"{type(error).__name__}: {error}" for key, error in met.items()} == {
+        CELLS[1].key: "NonFiniteLoss: AE is nan at step 7",
+        CELLS[3].key: "ChildProcessError: RuntimeError: a device that was lost",
+        CELLS[4].key: "NonFiniteLoss: AE is nan at step 7"}
+    assert "Traceback" in capsys.readouterr().err
+    met = worked(CELLS[3:], train := Turns(CD=errors["CD"]), store, 1, "second")
+    assert [*met] == [CELLS[3].key] and train.names() == "CD0.1 CD0.2 CD0.3"
+    assert finished(store) == [value(cell) if cell.label == "CE" else None for cell in CELLS]
 
 
 def test_what_ends_the_process_leaves_no_cell_held_also_while_its_traceback_is_kept(store):
