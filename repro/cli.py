@@ -122,7 +122,7 @@ def run(
             return
         if against is not None and (every or output is not None):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        base = experiments.row_named(asked_for, against) if against is not None else None
+        base = sources.row_named(asked_for, against) if against is not None else None
         rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
         if devices.first():
             written = in_text(rows)

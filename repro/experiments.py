@@ -196,6 +196,9 @@ class Data:
     digest: Digest | dict[Any, Digest] = ""
     by: str = ""
 
+    def __bool__(self) -> bool:
+        return bool(self.digest)
+
     def of(self, recipe: Any) -> str:
         """The digest for a recipe, "" where the entry does not say."""
         return self.digest if isinstance(self.digest, str) else self.digest.get(getattr(recipe, self.by), "")
@@ -314,9 +317,10 @@ def find(name: str) -> Experiment:
         experiment.check()
         return experiment
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{file}, entry {name}: {place}: {first['msg']}, got {first['input']!r}; an entry has "
+        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
+        place = ".".join(map(str, wrong["loc"]))
+        got = "" if wrong["type"] == "missing" else f", got {wrong['input']!r}"
+        raise ValueError(f"{file}, entry {name}: {place}: {wrong['msg']}{got}; an entry has "
                          f"{', '.join(Experiment.__dataclass_fields__)}") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}, entry {name}: {error}") from error
@@ -406,7 +410,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     if read_alone:
         return asked_for
     here = asked_for.at_hand
-    if experiment.data != Data() and not choices and here.asked(device).keys() != experiment.asked().keys():
+    if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
         tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                    "what is trained here stands beside them", file=sys.stderr)
     return here
@@ -422,33 +426,3 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     where = devices.resolve(device)
     processes = pool_of(engine, workers, cells, where).count()
     return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
-
-
-def row_named(experiment: Experiment, values: str) -> dict[str, Any]:
-    """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
-
-    Raises:
-        ValueError: if no row has all of these values.
-    """
-    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known = [_spelt(value) for value in values.split(",")], {}
-    for row in experiment.asked().values():
-        fields = {**row.recipe.to_dict(), **row.called}
-        places = {_spelt(fields[column]): column for column in columns if column in fields}
-        if all(value in places for value in given):
-            named = [places[value] for value in given]
-            return {column: "none" if fields[column] is None else fields[column] for column in named}
-        known |= {value: str(fields[column]) for value, column in places.items()}
-    for value in values.split(","):
-        if _spelt(value) not in known:
-            choose("against", value.strip(), known.values())
-    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
-
-
-def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
-    text = str(value).strip().replace("None", "none")
-    try:
-        return str(float(text))
-    except ValueError:
-        return text

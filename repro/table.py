@@ -559,9 +559,11 @@ class Table:
         measured = cells["evaluation"].map(self.study.measured_alike)
         newest = measured == measured.groupby(cells["recipe_number"]).transform("max")
         rows = self.arrange(cells[newest].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
-        rows.attrs["left_out"] = [
-            f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} (cells/{cell['key']})"
-            for cell in cells[~newest].to_dict("records")]
+        store, left_out = Store(), []
+        for cell in cells[~newest].to_dict("records"):
+            folder = store.folder(cell["key"]).relative_to(store.root)
+            left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder})")
+        rows.attrs["left_out"] = left_out
         return rows
 
     def columns_asked(self, fields: Fields) -> list[str]:

@@ -174,6 +174,36 @@ def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> 
     return "\n".join(lines)
 
 
+def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]:
+    """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
+
+    Raises:
+        ValueError: if no row has all of these values.
+    """
+    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
+    given, known = [_spelt(value) for value in values.split(",")], {}
+    for row in experiment.asked().values():
+        fields = {**row.recipe.to_dict(), **row.called}
+        places = {_spelt(fields[column]): column for column in columns if column in fields}
+        if all(value in places for value in given):
+            named = [places[value] for value in given]
+            return {column: "none" if fields[column] is None else fields[column] for column in named}
+        known |= {value: str(fields[column]) for value, column in places.items()}
+    for value in values.split(","):
+        if _spelt(value) not in known:
+            choose("against", value.strip(), known.values())
+    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+
+
+def _spelt(value: Any) -> str:
+    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
+    text = str(value).strip().replace("None", "none")
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
+
+
 def _log(name: str) -> Results:
     """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers.
 

@@ -254,11 +254,11 @@ def _handed_out(
         if tries == before[key] and key not in errors:
             continue
         tried, error = True, errors.get(key, LOST)
-        if run.result is None and (tries >= TRIES or _final(error)):
-            twice = "" if _final(error) else " (tried twice)"
-            progress.failed[key] = type(named := _named(run.cell, error))(f"{named}{twice}")
-        if not before[key] and not _final(error) and (run.result is None or tries >= TRIES):
-            tqdm.write(f"{_named(run.cell, error)}; trying once more", file=sys.stderr)
+        named, final = _named(run.cell, error), _final(error) or tries == before[key]  # where nothing can be counted
+        if run.result is None and (tries >= TRIES or final):
+            progress.failed[key] = named if final else ChildProcessError(f"{named} (tried twice)")
+        if not before[key] and not final and (run.result is None or tries >= TRIES):
+            tqdm.write(f"{named}; trying once more", file=sys.stderr)
     if broken and not tried:
         why = UNGUARDED if isinstance(broken, BrokenProcessPool) else f"{type(broken).__name__}: {broken}"
         raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from None

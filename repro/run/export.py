@@ -107,7 +107,8 @@ def exported(tell: Tell = warn_once) -> DataFrame:
 @functools.cache
 def committed_fields() -> dict[tuple[str, int], set[str]]:
     """By study and version of the training, the fields that recipes of committed cells have."""
-    cells, found = read_cells(manifest.shipped("figures") / "cells.csv"), {}
+    cells = read_cells(manifest.shipped("figures") / "cells.csv")
+    found: dict[tuple[str, int], set[str]] = {}
     for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
         found.setdefault((study, version), set()).update(json.loads(recipe))
     return found

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
     """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
-    folder = store.folder(key)
-    if not (folder / "result.json").exists():
+    if not (store.folder(key) / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")
-    state = load_checkpoint(store.trained_in(key))
+    folder = store.trained_in(key)
+    state = load_checkpoint(folder)
     if state is None:
         raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
     return state["learner"]
