@@ -9,6 +9,7 @@ from made_up_study import SHAPED, shaped
 from repro import experiments, papers
 from repro.data import manifest
 from repro.data.disk import acquire
+from repro.papers import drawing
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
@@ -84,7 +85,7 @@ def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_
         seen.append((folder, [*names]))
         return [folder / "drawn"], {"odd": TypeError("text beside numbers")} if "odd" in names else {}
 
-    monkeypatch.setattr(experiments, "redraw", redraw)
+    monkeypatch.setattr(drawing, "redraw", redraw)
     figures = tmp_path / "figures"
     assert repro("figures", "--committed")[:2] == (0, f"{figures / 'drawn'}\n")
     assert repro("figures")[:2] == (0, f"{tmp_path / 'runs' / 'figures' / 'drawn'}\n")

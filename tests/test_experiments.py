@@ -194,7 +194,7 @@ def run(name, train="missing", **choices):
 def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
     narrowed = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0-1")
-    assert narrowed["objectives"].tolist() == ["AE", "CE"] and set(narrowed["n_seeds"]) == {2}
+    assert set(narrowed["objectives"]) == {"AE", "CE"} and set(narrowed["n_seeds"]) == {2}
     with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
         run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):

@@ -345,8 +345,14 @@ def _settled(
             return run.result is None and held.enter_context(run.claim(command)) and run.result is None
 
         if from_first(to_be_trained):
-            result = yield from train()
-            from_first(functools.partial(run.finish, result))
+            try:
+                result = yield from train()
+                from_first(functools.partial(run.finish, result))
+            except Exception as error:
+                if _final(error) and first():
+                    with contextlib.suppress(OSError):  # of the disk that is full
+                        run.give_up(command)
+                raise
 
 
 class _Progress:

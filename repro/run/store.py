@@ -197,6 +197,12 @@ class Run:
         """How often the processes of a command have claimed the cell, of a command without name never."""
         return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.cell.key}", 0)) if command else 0
 
+    def give_up(self, command: str) -> None:
+        """Let no further process of a command try the cell, whose lock this one holds."""
+        owned = _owner(self._locked)
+        counts = owned.get("tries", {}) | {f"{command} {self.cell.key}": TRIES}
+        write_json(self._locked / "owner.json", owned | {"tries": counts})
+
     def wait(self) -> None:
         """Return once nobody holds what `claim` would; says for whom it waits."""
         whom = f"{owner(self._locked)}, which trains {self.cell}, in {self._locked}"
