@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -215,6 +216,30 @@ def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypa
     assert values(store, column) == [value(each) for each in column]
 
 
+def test_an_error_of_a_worker_before_its_first_cell_is_told_and_nothing_waits_for_ever(store, monkeypatch, started):
+    def missing(*job):
+        raise ModuleNotFoundError("No module named 'repro'")
+
+    monkeypatch.setattr(engine, "worked", missing)
+    with pytest.raises(ChildProcessError, match=r"no worker came to its first cell; .*: ModuleNotFoundError: No module"):
+        run_cells(CELLS, Trainer(), store, pool=Pool(2))
+
+
+def test_a_cell_that_another_command_trains_is_waited_for_and_its_tries_are_no_tries_of_this_one(store, held, started):
+    let_go = held(ELSEWHERE)
+    threading.Timer(0.5, let_go.set).start()
+    with pytest.raises(ChildProcessError, match=r"1 of 2 cells failed.*\n  AE, seed 0: .* \(tried twice\)\n"):
+        run_cells(CELLS[:2], train := Trainer(AE=fail), store, pool=Pool(1))
+    assert train.calls == [("AE", 0)] * 2 and values(store, CELLS[:1]) == [1.0]
+    run = store.run(CELLS[1])
+    for command, tries in (("one", 0), ("two", 0)):
+        assert run.tries(command) == tries
+        for expected in (True, True, False):
+            with run.claim(command) as claimed:
+                assert claimed == expected
+    assert run.tries("one") == run.tries("two") == 2
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Idle(Small):
     lanes = 8
@@ -368,3 +393,15 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     for lost in "12":
         assert len({process for seed, process, _ in tried if seed == lost}) == 2
     assert {gpu for _, _, gpu in tried} == {"4", "6"}
+
+
+def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_sentence(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from made_up_training import CELLS, Trainer\n"
+        "from repro.run.engine import Pool, run_cells\nfrom repro.run.store import Store\n"
+        f"run_cells(CELLS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(2))\n")
+    path = os.pathsep.join([str(HELPERS), str(Path(engine.__file__).parents[2])])
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.count("Traceback") == 1
+    assert done.stderr.count("is imported by each of them: put what it does below") == 1
