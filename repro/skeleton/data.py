@@ -13,7 +13,7 @@ from torch import Tensor
 
 from repro.data import archives, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
-from repro.data.prepared import made_once, place_of
+from repro.data.prepared import Arrays, first_rows, made_once, place_of
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
 from repro.skeleton.pipelines import FRAMES, KINECT, transform
@@ -148,8 +148,8 @@ def load(
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
     if large:
         pipeline = "authors" if pipeline == "default" else pipeline
-        prepared = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
-        return _of_prepared("ntu (subset)" if subset else "ntu", prepared, split)
+        made = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
+        return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
     return prepare(declared, _recordings(declared, root), split, pipeline)
 
 
@@ -196,8 +196,7 @@ def prepare(
     digest = npz.digest({"sequences": sequences} | arrays)
     arrays |= {"frames": sequences[np.arange(FRAMES) < arrays["lengths"][:, None]]}
     arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
-    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=body.actions, bones=body.bones, digest=digest)
+    return _as_set(name, declared, arrays, digest)
 
 
 @dataclass(frozen=True)
@@ -265,18 +264,22 @@ def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[
     check_counts(what, counts, expected, "compare the files with the data set's manifest in data_manifests/")
 
 
-def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> SkeletonSet:
+def _of_prepared(name: str, made: Arrays, split: manifest.Split) -> SkeletonSet:
     """NTU RGB+D, split; raises ValueError if nothing is left to train or to test."""
-    columns = ntu.columns(prepared.names)
+    columns, frames = ntu.columns(ntu.names_of(made)), made.arrays["frames"]
     masks = split.masks(columns)
     if empty := [part for part, mask in masks.items() if not mask.any()]:
         raise ValueError(f"{name}: none of its recordings belongs to {empty[0]}; add some, or choose another protocol")
-    arrays = {"lengths": prepared.lengths, **columns, **masks}
-    hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
-    digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
-    tensors = {key: torch.from_numpy(array) for key, array in (arrays | {"frames": prepared.frames}).items()}
-    actions, bones = DATASETS["ntu"].skeletons.actions, bones_of("ntu", prepared.frames.shape[1])
-    return SkeletonSet(name, **tensors, actions=actions, bones=bones, digest=digest)
+    lengths = np.diff(first_rows(made.usable, "frames"))
+    hashed = npz.digest({"lengths": lengths, "labels": columns["labels"], **masks})
+    digest = hashlib.sha256(f"{made.digests['frames']} {hashed}".encode()).hexdigest()
+    return _as_set(name, DATASETS["ntu"], {"frames": frames, "lengths": lengths, **columns, **masks}, digest)
+
+
+def _as_set(name: str, declared: Manifest, arrays: Mapping[str, np.ndarray], digest: str) -> SkeletonSet:
+    tensors = {column: torch.from_numpy(array) for column, array in arrays.items()}
+    bones = bones_of(declared.name, arrays["frames"].shape[1])
+    return SkeletonSet(name, **tensors, actions=declared.skeletons.actions, bones=bones, digest=digest)
 
 
 def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
