@@ -51,8 +51,8 @@ def works(settings: argparse.Namespace) -> Iterator[Comparison]:
             recipe = paper("cifar10", method, small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
                            head="moco_v2", projection=FEATURES, dictionary=ENTRIES, precision="float32")
             calls[f"step of {method}"] = Pretrainer(recipe, images, seed=0, device=CPU).step
-        yield Comparison(f"M' = {count}", calls, BATCH, "queries", "vanilla, plain")
+        yield Comparison(f"M' = {count}", calls, BATCH, "queries", "vanilla, plain", memory=True)
 
 
 if __name__ == "__main__":
-    compare(__doc__, works, memory=True, keys="1,2,4,8,16")
+    compare(__doc__, works, keys="1,2,4,8,16")

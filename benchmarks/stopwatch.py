@@ -28,6 +28,7 @@ class Comparison(NamedTuple):
         works: by name.
         amount, unit: how much of what a call gets done.
         beside: the work that the others are compared with.
+        memory: whether to measure it too, in a further call.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Comparison(NamedTuple):
     amount: float
     unit: str
     beside: str
+    memory: bool = False
 
 
 def options(doc: str, **defaults: Any) -> argparse.Namespace:
@@ -48,7 +50,7 @@ def options(doc: str, **defaults: Any) -> argparse.Namespace:
 
 def compare(
     doc: str, comparisons: Callable[[argparse.Namespace], Iterator[Comparison]], *, clock: Clock = time.perf_counter,
-    memory: bool = False, threads: int = 2, rounds: int = 5, warm_up: int = 1, **defaults: Any,
+    threads: int = 2, rounds: int = 5, warm_up: int = 1, **defaults: Any,
 ) -> None:
     """Print how much works get done a second, how many times as much as the one beside them, and their memory.
 
@@ -56,7 +58,6 @@ def compare(
         doc: of the benchmark; its first line is its help.
         comparisons: makes them of the options of the command line, and goes on when one is measured.
         clock: seconds.
-        memory: whether to print that too.
         threads, rounds, warm_up, defaults: options and their defaults.
     """
     settings = options(doc, threads=threads, rounds=rounds, warm_up=warm_up, **defaults)
@@ -69,7 +70,7 @@ def compare(
             rates = spread([comparison.amount / own for own in seconds], ".4g")
             times = spread([other / own for other, own in zip(taken[comparison.beside], seconds, strict=True)], ".3g")
             print(f"{name:<28} {rates:<28} {comparison.unit} a second, {times} times {comparison.beside}")
-            if memory:
+            if comparison.memory:
                 print(f"{'':<28} {peak(comparison.works[name]):.0f} MiB")
 
 

@@ -150,7 +150,10 @@ def load(
         pipeline = "authors" if pipeline == "default" else pipeline
         made = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
         return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
-    return prepare(declared, _recordings(declared, root), split, pipeline)
+    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
+    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
+    return prepare(declared, made_once(place_of(name, made_of), read) if members else read(), split, pipeline)
 
 
 def examples(
@@ -189,13 +192,10 @@ def prepare(
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
     parts = [transform(part, pipeline, body.axes) for part in parts if len(part) > LONGER_THAN]
-    sequences = np.zeros((len(parts), FRAMES, 3 * body.joints), dtype=np.float32)
-    for row, part in zip(sequences, parts, strict=True):
-        row[:len(part)] = part.reshape(len(part), -1)
+    padded = [np.pad(part, ((0, FRAMES - len(part)), (0, 0))) for part in parts]
     arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
-    digest = npz.digest({"sequences": sequences} | arrays)
-    arrays |= {"frames": sequences[np.arange(FRAMES) < arrays["lengths"][:, None]]}
-    arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
+    digest = npz.digest({"sequences": np.stack(padded)} | arrays)
+    arrays |= {"frames": np.concatenate(parts)} | {name: recordings[name][long] for name in ("views", "subjects")}
     return _as_set(name, declared, arrays, digest)
 
 
@@ -228,21 +228,19 @@ class RecordedView:
         parts = []
         for number, recording in enumerate(recordings):
             try:
-                parts.append(torch.from_numpy(self._sequence(recording)))
+                if self.pipeline not in NTU_PIPELINES:
+                    frames = readers.checked(recording, self.joints)
+                    parts.append(torch.from_numpy(transform(frames, self.pipeline, self.axes)))
+                elif isinstance(recording, bytes):
+                    parts.append(torch.from_numpy(ntu.transformed(recording, self.pipeline)))
+                else:
+                    raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
             except ValueError as error:
                 raise ValueError(f"recording {number}: {error}") from error
         if not parts:
             raise ValueError("there is no recording; give a list of at least one")
         lengths = torch.tensor([len(part) for part in parts])
         return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True), lengths
-
-    def _sequence(self, recording: np.ndarray | bytes) -> np.ndarray:
-        if self.pipeline in NTU_PIPELINES:
-            if not isinstance(recording, bytes):
-                raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
-            return ntu.transformed(recording, self.pipeline)
-        frames = transform(readers.checked(recording, self.joints), self.pipeline, self.axes)
-        return frames.reshape(len(frames), -1).astype(np.float32)
 
 
 def recorded_view(recipe: SkeletonRecipe) -> RecordedView:
@@ -280,12 +278,3 @@ def _as_set(name: str, declared: Manifest, arrays: Mapping[str, np.ndarray], dig
     tensors = {column: torch.from_numpy(array) for column, array in arrays.items()}
     bones = bones_of(declared.name, arrays["frames"].shape[1])
     return SkeletonSet(name, **tensors, actions=declared.skeletons.actions, bones=bones, digest=digest)
-
-
-def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
-    """What the reader makes of the files below `root`: checked every time, read once and kept among prepared arrays."""
-    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    if not members:
-        return readers.read(members, declared)
-    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
-    return made_once(place_of(declared.name, made_of), lambda: readers.read(members, declared))

@@ -5,7 +5,7 @@ The text is read once, in parallel, into one array file that is mapped into memo
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -203,10 +203,11 @@ def prepare(
         ValueError: if it is not the official one, or files cannot be used: how many, which and why.
         OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
     """
+    choose("pipeline", pipeline, PIPELINES)
     path, items = _distribution(root, subset)
-    make = functools.partial(sequence, pipeline=choose("pipeline", pipeline, PIPELINES))
+    place, make = prepared.folder_of("ntu", FORMAT, items) / pipeline, functools.partial(sequence, pipeline=pipeline)
     try:
-        return prepared.build(_place(items, pipeline), items, make, skip_bad=skip_bad and subset, workers=workers)
+        return prepared.build(place, items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -215,7 +216,8 @@ def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Arrays:
     """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
     _, items = _distribution(root, subset)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
-    made = prepared.require(_place(items, pipeline), items, "ntu", f"repro data prepare ntu{options}")
+    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
+    made = prepared.require(place, items, "ntu", f"repro data prepare ntu{options}")
     _check(names_of(made), subset)
     return made
 
@@ -284,7 +286,3 @@ def _check(names: Iterable[str], subset: bool) -> None:
         counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
         check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
                      "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
-
-
-def _place(items: Sequence[Item], pipeline: str) -> Path:
-    return prepared.folder_of("ntu", FORMAT, items) / pipeline

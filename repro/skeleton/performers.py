@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from repro.skeleton import DATASETS
+
 RATE = 60                     # simulated frames per second
 MARGIN = 1.5                  # seconds simulated before and after an action
 JOINTS = 20                   # Kinect v1: hip centre, spine, shoulder centre, head; arms from 4 (left) and 8 (right):
                               # shoulder, elbow, wrist, hand; legs from 12 (left) and 16: hip, knee, ankle, foot
-PARENTS = (-1, 0, 1, 2, 2, 4, 5, 6, 2, 8, 9, 10, 0, 12, 13, 14, 0, 16, 17, 18)
-BONES = tuple((parent, joint) for joint, parent in enumerate(PARENTS) if parent >= 0)
+BONES = DATASETS["synthetic"].skeletons.bones  # (parent, joint), from the hip outwards
 MIRRORED = (0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15)
 HALF = {                      # metres from the parent: left, up, forward; the left half of the body, after NW-UCLA
     1: (0, 0.068, 0), 2: (0, 0.335, 0), 3: (0, 0.185, 0.02), 4: (0.165, -0.095, 0), 5: (0, -0.253, 0),
