@@ -209,26 +209,29 @@ def steps(device: torch.device, tiny: bool) -> Iterator[Row]:
         if device.type == "cuda":
             row |= busy(learner, device)
             learner.recorded.records = not learner.unrecordable()
-        yield row | {"recorded, ms": in_turns([lambda learner=learner: learner], device, count)}
+        row["recorded, ms"] = in_turns([lambda learner=learner: learner], device, count)
+        if device.type == "cuda":
+            row["MiB"] = torch.cuda.max_memory_allocated(device) // 2**20
+            torch.cuda.reset_peak_memory_stats(device)
+        yield row
         del learner
     if not tiny:  # what TF32, which training does not allow, would gain
         for objectives in ("CE", WHOLE):
-            with mock.patch.object(torch.backends.cudnn, "allow_tf32", True):
-                taken = in_turns([functools.partial(on_skeletons, objectives, device, tiny)], device, 60)
+            torch.backends.cudnn.allow_tf32 = True
+            taken = in_turns([functools.partial(on_skeletons, objectives, device, tiny)], device, 60)
+            torch.backends.cudnn.allow_tf32 = False
             yield {"what": f"NW-UCLA, {objectives}, TF32 in the GRU", "recorded, ms": taken}
 
 
 def busy(learner: Learner, device: torch.device) -> Row:
-    """Kernels of a plain step, milliseconds that the device is busy with them, and MiB at most."""
+    """Kernels of a plain step, and milliseconds that the device is busy with them."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         learner.step()
         wait(device)
     events = profiler.key_averages()
     kernels = [event for event in events if event.device_type == DeviceType.CUDA and not event.is_user_annotation]
     taken = sum(event.self_device_time_total for event in kernels) / 1e3
-    memory = torch.cuda.max_memory_allocated(device) // 2**20
-    torch.cuda.reset_peak_memory_stats(device)
-    return {"kernels": sum(event.count for event in kernels), "busy, ms": taken, "MiB": memory}
+    return {"kernels": sum(event.count for event in kernels), "busy, ms": taken}
 
 
 def fifteen(device: torch.device, tiny: bool) -> Iterator[Row]:

@@ -90,19 +90,9 @@ class SkeletonSet:
         """(n, T, D) float32, T the longest length, zero after a sequence's end; built when it is first asked for."""
         return Sequences(self.frames, self.lengths).batch(torch.arange(len(self.lengths)))[0]
 
-    @property
-    def repeated(self) -> Tensor:
-        """(n,) bool, the test sequences that equal a training sequence, coordinate for coordinate."""
-        return self._in_both & self.test
-
-    @property
-    def originals(self) -> Tensor:
-        """(n,) bool, the training sequences that a test sequence repeats."""
-        return self._in_both & self.train
-
     @functools.cached_property
-    def _in_both(self) -> Tensor:
-        """(n,) bool, the sequences that stand in the training split and in the test split."""
+    def in_both(self) -> Tensor:
+        """(n,) bool, the sequences that stand in both splits, equal coordinate for coordinate."""
         parts = self.frames.split(self.lengths.tolist())
         contents = [hashlib.sha256(part.numpy()).digest() for part in parts]  # frames of a large set stay in their file
         known, asked = (set(itertools.compress(contents, part.tolist())) for part in (self.train, self.test))

@@ -125,8 +125,8 @@ def _accuracies(learner: Pretrainer, readouts: Tensor, select: str) -> dict[str,
 def _without_originals(learner: Pretrainer, readouts: Tensor) -> dict[str, float]:
     """A linear probe trained without what the test split repeats; nothing where it repeats none or all of it."""
     data, recipe = learner.data, learner.recipe
-    others = data.train & ~data.originals
-    if not data.originals.any() or not others.any():
+    others = data.train & ~data.in_both
+    if not data.in_both.any() or not others.any():
         return {}
     reduced = dataclasses.replace(data, train=others)
     right = _probed(learner, reduced, readouts, recipe.probe_learning_rate)
@@ -143,7 +143,7 @@ def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_r
 
 def _reported(name: str, right: Tensor, data: SkeletonSet, select: str) -> dict[str, float]:
     """An accuracy of (epochs, m) bool, and one without the test sequences that are repeated, if there are others."""
-    unseen = ~data.repeated[data.test].to(right.device)
+    unseen = ~data.in_both[data.test].to(right.device)
     without = {f"{name}_unseen": _percent(right[:, unseen], select)} if unseen.any() else {}
     return {name: _percent(right, select)} | without
 

@@ -200,10 +200,9 @@ def test_real_recordings_of_which_some_are_repeated(runs):
     assert loaded.train.sum() == 1013 and loaded.test.sum() == 460 and loaded.digest.startswith("140e1d68448e")
     rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.train]}
     repeated = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences])
-    assert torch.equal(loaded.repeated, repeated & loaded.test) and loaded.repeated.sum() == 93
+    assert torch.equal(loaded.in_both & loaded.test, repeated & loaded.test)
     two = (loaded.labels == 1) | (loaded.labels == 2)
-    assert torch.equal(loaded.repeated, two & loaded.test)
     rows = {sequence.numpy().tobytes() for sequence in loaded.sequences[loaded.test]}
     originals = torch.tensor([sequence.numpy().tobytes() in rows for sequence in loaded.sequences]) & loaded.train
-    assert torch.equal(loaded.originals, originals) and torch.equal(originals, two & (loaded.views == 2))
-    assert loaded.originals.sum() == 93 and not (loaded.originals & loaded.repeated).any()
+    assert torch.equal(loaded.in_both & loaded.train, originals)
+    assert torch.equal(loaded.in_both, two & (loaded.views > 1)) and loaded.in_both.sum() == 2 * 93

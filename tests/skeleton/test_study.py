@@ -70,7 +70,7 @@ def slow_accuracies(pretrainer, data):
 ])
 def test_accuracies_are_those_of_probes_of_their_own(data, repeats, alone, select, measures):
     whole = with_repeats(data, int(data.train.sum()) if repeats is None else repeats) if repeats != 0 else data
-    whole = dataclasses.replace(whole, test=whole.repeated) if alone else whole
+    whole = dataclasses.replace(whole, test=whole.test & whole.in_both) if alone else whole
     pretrainer = untrained(whole, seed=1, probe_epochs=5, select=select)
     found, expected = study.measure(pretrainer), slow_accuracies(pretrainer, whole)
     others = {"embedding_spread", "readout_spread", "select", "linear_last"}
