@@ -185,8 +185,8 @@ def prepare(
     padded = [np.pad(part, ((0, FRAMES - len(part)), (0, 0))) for part in parts]
     arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
     digest = npz.digest({"sequences": np.stack(padded)} | arrays)
-    arrays |= {"frames": np.concatenate(parts)} | {name: recordings[name][long] for name in ("views", "subjects")}
-    return _as_set(name, declared, arrays, digest)
+    arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
+    return _as_set(name, declared, arrays | {"frames": np.concatenate(parts)}, digest)
 
 
 @dataclass(frozen=True)

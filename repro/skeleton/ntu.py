@@ -196,7 +196,7 @@ def prepare(
         workers: processes that read; with 1, this one does.
 
     Returns:
-        The array `frames`, (sum of lengths, D) float32, and a record for each file, named as `S001C001P001R001A001`.
+        The array `frames`, (sum of lengths, D) float32, and a record for each file.
 
     Raises:
         FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
@@ -205,7 +205,8 @@ def prepare(
     """
     choose("pipeline", pipeline, PIPELINES)
     path, items = _distribution(root, subset)
-    place, make = prepared.folder_of("ntu", FORMAT, items) / pipeline, functools.partial(sequence, pipeline=pipeline)
+    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
+    make = functools.partial(sequence, pipeline=pipeline)
     try:
         return prepared.build(place, items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
@@ -229,9 +230,9 @@ def names_of(made: Arrays) -> list[str]:
 
 def describe(made: Arrays) -> list[str]:
     """What was prepared, in words: counts of every protocol, files that cannot be used, the digest."""
-    (rows, coordinates), lengths = made.arrays["frames"].shape, [record["rows"]["frames"] for record in made.usable]
-    lines = [f"{len(lengths):,} recordings with {rows:,} frames of {coordinates} coordinates, {min(lengths)} to "
-             f"{max(lengths)} frames each"]
+    lengths = [record["rows"]["frames"] for record in made.usable]
+    lines = [f"{len(lengths):,} recordings with {sum(lengths):,} frames of {made.arrays['frames'].shape[1]} "
+             f"coordinates, {min(lengths)} to {max(lengths)} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
         masks = split.masks(columns(names_of(made)))
         lines.append(f"{protocol}: {masks['train'].sum():,} train / {masks['test'].sum():,} test")

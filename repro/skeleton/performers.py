@@ -7,6 +7,7 @@ then place the joints, and the lower foot stays where it is on the floor: the bo
 in stature, tempo, size of movement, posture and hand, takes in heading, tempo, gait and the course of every joint.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,21 +47,14 @@ class Action:
     turning: float = 10.0                                     # degrees of the body, standard deviation over takes
 
 
-def arm(side: str, *degrees: float) -> dict[str, float]:
-    """One arm, `main` or `other`: degrees of raise, spread, roll and elbow."""
-    return {f"{side}_{part}": value for part, value in zip(("raise", "spread", "roll", "elbow"), degrees, strict=True)}
+def bent(parts: tuple[str, ...], sides: str, *degrees: float) -> dict[str, float]:
+    """The parts of a limb on the sides "main", "other" or "main other", in degrees."""
+    return {f"{side}_{part}": value for side in sides.split() for part, value in zip(parts, degrees, strict=True)}
 
 
-def both(*degrees: float) -> dict[str, float]:
-    """Both arms alike, degrees as of `arm`."""
-    return arm("main", *degrees) | arm("other", *degrees)
-
-
-def legs(thigh: float, knee: float) -> dict[str, float]:
-    """Both legs bent alike, degrees."""
-    return {"main_thigh": thigh, "main_knee": knee, "other_thigh": thigh, "other_knee": knee}
-
-
+arm = functools.partial(bent, ("raise", "spread", "roll", "elbow"))
+both = functools.partial(arm, "main other")
+legs = functools.partial(bent, ("thigh", "knee"), "main other")
 REST: dict[str, float] = {}
 CROUCH = {"pelvis": 42, "spine": 32, "neck": -15, **legs(48, 74)}
 REACHING = CROUCH | arm("main", 62, 6, 0, 12) | arm("other", 48, 8, 10, 35)

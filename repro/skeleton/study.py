@@ -142,7 +142,7 @@ def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_r
 
 
 def _reported(name: str, right: Tensor, data: SkeletonSet, select: str) -> dict[str, float]:
-    """An accuracy of (epochs, m) bool, and one without the test sequences that are repeated, if there are others."""
+    """An accuracy of (epochs, m) bool, and one without repeated test sequences, if there are others."""
     unseen = ~data.in_both[data.test].to(right.device)
     without = {f"{name}_unseen": _percent(right[:, unseen], select)} if unseen.any() else {}
     return {name: _percent(right, select)} | without
