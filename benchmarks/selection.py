@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.stopwatch import CPU, options, peak, show, turns
-from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
+from repro.contrast.active import gradient_factors, kmeans_plusplus, select
 from repro.run.device import hardware
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
