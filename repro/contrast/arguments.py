@@ -40,7 +40,7 @@ def check_temperatures(**temperatures: float) -> None:
             raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 1)")
 
 
-def check_finite(**tensors: Tensor) -> None:
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
     """Raise NonFinite with the name of the first tensor that has a value which is not finite; the host waits once."""
     finite = torch.stack([torch.stack(torch.aminmax(tensor)).isfinite().all() for tensor in tensors.values()])
     for (name, tensor), sound in zip(tensors.items(), finite.tolist(), strict=True):

@@ -374,33 +374,23 @@ def test_rounds_neither_multiply_factors_out_nor_read_values_back_nor_grow_with_
 LEFT_TO_THE_DEVICE = pytest.mark.parametrize("strategy", [name for name, part in SAMPLERS.items() if not part.waits])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("dtype", "scale"), [
+    (torch.float64, 1.0), *((torch.float32, scale) for scale in (1.0, 1e-7, 1e9, 0.0))])
 @NORMALISED
 @LEFT_TO_THE_DEVICE
-def test_unchecked_the_same_rows_are_chosen_and_no_value_is_read(strategy, normalised, dtype):
-    for scale in (1.0, 1e-7, 1e9, 0.0) if dtype == torch.float32 else (1.0,):
-        tensors = arguments(40, 5, 6, 3, dtype=dtype)
-        tensors[0].mul_(scale)
-        for n_select in (0, 1, 12, 40):
-            given = {"n_select": n_select, "seed": n_select, "normalised": normalised}
-            with Watch() as watch:
-                rows = select(strategy, *tensors, n_select=n_select, excluded=None, generator=drawing(n_select),
-                              normalised=normalised, checked=False)
-            assert not watch.reads
-            assert rows.tolist() == rows_of(strategy, tensors, **given)
-
-
-@NORMALISED
-@LEFT_TO_THE_DEVICE
-def test_unchecked_no_excluded_row_is_chosen_and_what_is_follows_from_the_others(strategy, normalised):
-    tensors = arguments(30, 5, 4, 3)
+def test_unchecked_the_same_rows_are_chosen_and_no_value_is_read(strategy, normalised, dtype, scale):
+    tensors = arguments(40, 5, 6, 3, dtype=dtype)
     tensors[0][10:14] = tensors[0][3]
-    for seed in range(5):
-        excluded = torch.rand(30, generator=drawing(seed)) < 0.4
-        remaining = (~excluded).nonzero().squeeze(1)
-        for n_select in (1, 8, len(remaining)):
-            given = {"n_select": n_select, "excluded": excluded, "seed": seed, "normalised": normalised}
-            assert rows_of(strategy, tensors, checked=False, **given) == rows_of(strategy, tensors, **given)
+    tensors[0].mul_(scale)
+    excluded = torch.rand(40, generator=drawing(1)) < 0.4
+    for flags, most in ((None, 40), (excluded, int((~excluded).sum()))):
+        for n_select in (0, 1, 12, most):
+            given = {"n_select": n_select, "excluded": flags, "normalised": normalised}
+            with Watch() as watch:
+                rows = chosen(strategy, tensors, checked=False, **given)
+            assert not watch.reads
+            if flags is None or dtype == torch.float64:  # else rounding may tell rows apart that are equal
+                assert rows.tolist() == rows_of(strategy, tensors, **given)
 
 
 @LEFT_TO_THE_DEVICE
