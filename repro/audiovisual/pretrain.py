@@ -246,6 +246,8 @@ class Pretrainer(Gatherer):
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
         Samplers that take the batch itself for candidates too exclude none.
+
+        Source: CM-ACC, Alg. 2; `select` chooses.
         """
         if self.fills_pools:
             for modality in MODALITIES:  # in place, as what was recorded looks there
