@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.stopwatch import CPU, Comparison, compare
-from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
+from repro.contrast.active import gradient_factors, kmeans_plusplus, select
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64
