@@ -585,7 +585,8 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(*(written(cell, evaluation=2) for cell in committed)))
+    rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
     Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     first, *_ = found.values.tolist()
