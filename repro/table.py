@@ -124,19 +124,6 @@ class Study:
                     "with, or raise the version of the training"
                 )
 
-    def derived(self, name: str, *, version: int, **changes: Any) -> "Study":
-        """A study of a paper's own, which changes parts of this one, such as `recipe`, `presets` and `learners`.
-
-        Its trainings have a version beside this one's, and both are in the keys of its cells: they are numbered by 100
-        times this one's version, which is raised with it, plus `version`, to be raised when what is changed here gives
-        other numbers.
-
-        Raises:
-            ValueError: unless `version` is a whole number from 1 to 99.
-        """
-        own = choose("version", version, range(1, 100))
-        return dataclasses.replace(self, name=name, version=100 * self.version + own, **changes)
-
     @property
     def fields(self) -> list[str]:
         """The fields of its recipes."""

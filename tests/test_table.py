@@ -24,6 +24,7 @@ from repro.run.store import Store
 from repro.table import FROM_PRESET, Table, by_preset
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
+COST = {"finished": "2026", "commit": "c"}
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
 
 
@@ -226,18 +227,6 @@ def test_a_cell_may_be_of_named_data():
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
-
-
-def test_a_study_made_of_another_has_a_version_beside_it_and_both_are_in_its_keys():
-    def key(base, version):
-        study = dataclasses.replace(TOY, version=base).derived("made", version=version)
-        return study.cell(Toy(), 0, "paper").key
-
-    assert len({key(3, 1), key(3, 2), key(4, 1), key(4, 2), TOY.cell(Toy(), 0, "paper").key}) == 5
-    assert key(3, 1) == key(3, 1) and TOY.derived("made", version=2, variants={}).variants == {}
-    for wrong in (0, 100):
-        with pytest.raises(ValueError, match=f"version={wrong} is not one of: 1, 2,"):
-            TOY.derived("made", version=wrong)
 
 
 def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
@@ -574,9 +563,9 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
-    rows = frame(*(written(cell, evaluation=2) for cell in committed))
+    rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
     monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
-    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": {"finished": "2026", "commit": "c"}})
+    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     first, *_ = found.values.tolist()
     assert (found["ours"][0], found["n_seeds"][0]) == (50.5, 2)

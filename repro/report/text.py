@@ -48,9 +48,8 @@ def remarks(rows: DataFrame) -> list[str]:
     names, _ = _telling_apart(rows)
     for remark, places in rows.attrs.get("remarks", {}).items():
         labels = [" ".join(names.loc[place]) for place in places if place in names.index]
-        if len(labels) > MOST_NAMED:
-            labels = [*labels[:MOST_NAMED], f"and {len(labels) - MOST_NAMED} more"]
-        who = "all rows" if len(places) == len(rows) > 1 else ", ".join(labels)
+        further = f" and {len(labels) - MOST_NAMED} more" * (len(labels) > MOST_NAMED)
+        who = "all rows" if len(labels) == len(rows) > 1 else ", ".join(labels[:MOST_NAMED]) + further
         if labels:
             lines.append(f"{who}: {remark}")
     return lines

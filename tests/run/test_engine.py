@@ -221,7 +221,7 @@ def test_an_error_of_a_worker_before_its_first_cell_is_told_and_nothing_waits_fo
         raise ModuleNotFoundError("No module named 'repro'")
 
     monkeypatch.setattr(engine, "worked", missing)
-    with pytest.raises(ChildProcessError, match=r"no worker came to its first cell; .*: ModuleNotFoundError: No module"):
+    with pytest.raises(ChildProcessError, match=r"no worker came to its first cell; .*: ModuleNotFoundError: No"):
         run_cells(CELLS, Trainer(), store, pool=Pool(2))
 
 
