@@ -296,9 +296,8 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import of_today, studies
+    from repro.experiments import of_today, studies, warn_of_other_code
     from repro.run.export import export, finished_cells, read_cells
-    from repro.run.store import warn_once
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
@@ -309,8 +308,7 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         again = f", {replaced} in place of what was there" if replaced else ""
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
-        for line in filter(None, (study.of_other_code(finished) for study in studies().values())):
-            warn_once(line)
+        warn_of_other_code(finished, studies().values())
 
 
 @results_app.command("weights")

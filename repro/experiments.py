@@ -124,7 +124,7 @@ def table_of(
         _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
         table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    warn_of_other_code(cells, [table.study])
+    warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():
         tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
@@ -132,11 +132,11 @@ def table_of(
     return experiment.rows(stored, asked=asked)
 
 
-def warn_of_other_code(cells: Iterable[Cell], of: Iterable[Study]) -> None:
-    """Say on standard error, once, which of these cells other code has trained, of those in REPRO_RUNS."""
+def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
+    """Say on standard error, once, which of these stored cells other code has trained; ours are vouched for."""
     from repro.run import device as devices
 
-    own = rows_of([*cells], Store())
+    own = cells[cells["whose"] != "ours"] if "whose" in cells else cells
     for line in filter(None, (study.of_other_code(own) for study in of)):
         if devices.first():
             warn_once(line)
@@ -339,7 +339,7 @@ def results(name: str, frame: str = "") -> DataFrame:
     """
     experiment, stored = find(name), everything()
     asked = experiment.asked()
-    warn_of_other_code(asked.values(), [experiment.declared.study])
+    warn_of_other_code(stored[stored["key"].isin([*asked])], [experiment.declared.study])
     if not frame:
         return experiment.rows(stored, asked=asked)
     also = experiment.declared.columns_asked(experiment.fields)

@@ -15,7 +15,7 @@ from repro.recipe import choose
 from repro.run import frames as saved_frames
 from repro.run.device import cores
 from repro.run.export import everything
-from repro.run.store import Cell, warn_once
+from repro.run.store import Cell
 from repro.table import NUMBERS, Table
 
 
@@ -76,9 +76,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
             finished is an error.
     """
     cells = everything()
-    for study in experiments.studies().values():
-        if line := study.of_other_code(cells[cells["whose"] != "ours"]):
-            warn_once(line)
+    experiments.warn_of_other_code(cells, experiments.studies().values())
     known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in names] or known
     with scratch(folder / ".figures") as beside:
