@@ -86,16 +86,16 @@ def segments(*rows):
     (splits.esc50, {"esc50.csv": ESC.replace("take", "fold", 1)}, "esc50.csv lacks the columns fold, or has"),
     (splits.esc50, esc("1-17-A-1.wav,1,1,rooster,False,17,A"), "line 5: .* of a clip that is not listed before"),
     (splits.esc50, esc("1-19-A-1.wav,1"), "esc50.csv, line 5"),
-    (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,False,17,A,B"), "esc50.csv cannot be read .*Expected 7 fields in line 5, saw 8"),
+    (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,False,17,A,B"), "esc50.csv cannot be read .*7 fields in line 5, saw 8"),
     (splits.esc50, esc("1-19-A-1.wav,one,1,rooster,False,17,A"), "line 5: fold 'one' should be of the form"),
     (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,yes,17,A"), "line 5: esc10 'yes' should be of the form"),
     (splits.esc50, esc('1-19-A-1.wav,1,1,"dog,False,17,A\n1-20-A-1.wav,1,1,dog",False,17,A'), "line 5: category .*dog"),
     *((splits.kinetics, segments(row), "train.csv, line 2") for row in (
         "a,now,2", "a,1,nan", "a,1_0,20", "a,-1,20", "a,20,10", "a,20,20", "a,1", "a,1,1e9")),
     (splits.audioset, {"eval_segments.csv": '--4gqARaEJE, 5, 5, "x"'}, "line 1: time_end .* should be after its start"),
-    (splits.audioset, {"eval_segments.csv": "short, 1, 2, x"}, "eval_segments.csv, line 1: name 'short' should be of the form"),
+    (splits.audioset, {"eval_segments.csv": "short, 1, 2, x"}, "eval_segments.csv, line 1: name 'short' should"),
     (splits.audioset, AUDIOSET | {"unbalanced_train_segments.csv": '--PJHxphWEs, 0, 1, "x"'}, "not listed before"),
-    (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace('cd_"', "cd_")}, "eval_segments.csv cannot be read"),
+    (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace('cd_"', "cd_")}, "eval_segm.* cannot be"),
 ])
 def test_other_lists_are_refused_by_name(read, texts, message):
     with pytest.raises(ValueError, match=f"{message}.*; fetch it again"):
