@@ -86,7 +86,7 @@ def segments(*rows):
     (splits.esc50, {"esc50.csv": ESC.replace("take", "fold", 1)}, "esc50.csv lacks the columns fold, or has"),
     (splits.esc50, esc("1-17-A-1.wav,1,1,rooster,False,17,A"), "line 5: .* of a clip that is not listed before"),
     (splits.esc50, esc("1-19-A-1.wav,1"), "esc50.csv, line 5"),
-    (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,False,17,A,B"), "esc50.csv cannot be read .*7 fields in line 5, saw 8"),
+    (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,False,17,A,B"), "esc50.csv cannot .*7 fields in line 5, saw 8"),
     (splits.esc50, esc("1-19-A-1.wav,one,1,rooster,False,17,A"), "line 5: fold 'one' should be of the form"),
     (splits.esc50, esc("1-19-A-1.wav,1,1,rooster,yes,17,A"), "line 5: esc10 'yes' should be of the form"),
     (splits.esc50, esc('1-19-A-1.wav,1,1,"dog,False,17,A\n1-20-A-1.wav,1,1,dog",False,17,A'), "line 5: category .*dog"),
@@ -95,7 +95,7 @@ def segments(*rows):
     (splits.audioset, {"eval_segments.csv": '--4gqARaEJE, 5, 5, "x"'}, "line 1: time_end .* should be after its start"),
     (splits.audioset, {"eval_segments.csv": "short, 1, 2, x"}, "eval_segments.csv, line 1: name 'short' should"),
     (splits.audioset, AUDIOSET | {"unbalanced_train_segments.csv": '--PJHxphWEs, 0, 1, "x"'}, "not listed before"),
-    (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace('cd_"', "cd_")}, "eval_segm.* cannot be"),
+    (splits.audioset, {"eval_segments.csv": AUDIOSET["eval_segments.csv"].replace('cd_"', "cd_")}, "cannot be read"),
 ])
 def test_other_lists_are_refused_by_name(read, texts, message):
     with pytest.raises(ValueError, match=f"{message}.*; fetch it again"):
