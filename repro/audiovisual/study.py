@@ -48,24 +48,19 @@ def load(recipe: AudioVisualRecipe) -> Sets:
     members(recipe, pairs)
     targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
     for (name, _), data in targets.items():  # before hours of pre-training
-        _check_target(recipe, pairs, data, TARGETS[name].modality)
+        modality = TARGETS[name].modality
+        finetune.recordings(data, modality)
+        if modality == "video":
+            check_crop(recipe.size, data)
+        taken = channels_of(pairs, modality) or TRUNKS[getattr(recipe, f"{modality}_trunk")][1]
+        if taken != (shown := channels_of(data, modality)):
+            raise ValueError(f"targets={recipe.targets!r}: {modality} of {data.name} has {shown} channels, and "
+                             f"encoders that are pre-trained on {pairs.name} take {taken}; choose other targets")
     sets = [pairs, *targets.values()]
     digests = dict.fromkeys(data.digest for data in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     partial = "(subset)" not in pairs.name and any("(subset)" in data.name for data in sets)
     return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
-
-
-def _check_target(recipe: AudioVisualRecipe, pairs: Pairs, target: Pairs, modality: str) -> None:
-    """Refuse a target that encoders of the pairs could not be fine-tuned on, as a ValueError."""
-    finetune.recordings(target, modality)
-    if modality == "video":
-        check_crop(recipe.size, target)
-    usual = TRUNKS[getattr(recipe, f"{modality}_trunk")][1]
-    taken, shown = channels_of(pairs, modality) or usual, channels_of(target, modality)
-    if taken != shown:
-        raise ValueError(f"targets={recipe.targets!r}: {modality} of {target.name} has {shown} channels, and encoders "
-                         f"that are pre-trained on {pairs.name} take {taken}; choose other targets")
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
