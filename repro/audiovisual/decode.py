@@ -20,10 +20,10 @@ natural logarithm of 1e-6 + x. Where pictures have no sound there is silence, ln
 import contextlib
 import heapq
 import io
-import itertools
 import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +157,7 @@ def width(size: int) -> int:
 
 
 def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction]:
-    """The pictures of a file that the rule above chooses, (F, size, 4/3 size, 3) uint8, one per tenth of a second.
+    """The pictures that the rule above chooses of a file, (F, size, 4/3 size, 3) uint8, ten per second.
 
     With them come the time of the first picture of the file and the end of its last.
 
@@ -166,13 +166,13 @@ def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fra
     """
     from av.video.reformatter import Interpolation, VideoReformatter
 
-    exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # the same on every processor
+    exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # alike on every processor
     scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
     pictures: list[np.ndarray] = []
     start, end = None, Fraction(0)
     with opened(contents) as container:
         usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
-        for frame, following in itertools.pairwise(itertools.chain(in_order(_decoded(container, "video")), [None])):
+        for frame, following in pairwise(chain(in_order(_decoded(container, "video")), [None])):
             time, lasts = frame.pts * frame.time_base, frame.duration * frame.time_base or usual
             start = time if start is None else start
             end = following.pts * following.time_base if following else time + lasts
@@ -197,7 +197,7 @@ def in_order(frames: Iterable[Any]) -> Iterator[Any]:
     """
     times: list[int] = []
     waiting: list[Any] = []
-    for frame in itertools.chain(frames, [None] * OUT_OF_ORDER):
+    for frame in chain(frames, [None] * OUT_OF_ORDER):
         if frame:
             heapq.heappush(times, frame.pts)
         waiting.append(frame)

@@ -20,14 +20,14 @@ FORMAT = 1                    # raise when the same files would be prepared othe
 
 
 class Prepared(NamedTuple):
-    """The clips of a data set, decoded: pictures as high as asked for, 10 per second, 10 rows of mel to each."""
+    """The clips of a data set, decoded: 10 pictures per second, 10 rows of mel to each."""
 
     name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
     digest: str                                        # hex sha256 of all that a training can depend on
     names: np.ndarray                                  # (n,) text, sorted
     classes: tuple[str, ...]                           # in the order of the labels
     splits: Mapping[str, dict[str, np.ndarray]]        # of the manifest: masks "train" and "test", (n,) bool
-    arrays: dict[str, np.ndarray]                      # under their names in `Clips`; those of files are mapped
+    arrays: dict[str, np.ndarray]                      # under their names in `Clips`, mapped from files
     notes: Mapping[str, str]                           # what is odd about clips, by name: no sound, short, ...
     reasons: Mapping[str, str]                         # why files cannot be used, by name
     missing: list[str]                                 # clips that the lists name and that have no file

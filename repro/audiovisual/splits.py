@@ -156,13 +156,13 @@ def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> L
 def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object) -> Listing:
     """The listing of lists of clips with a `kind` and the `value` that a column of splits has there."""
     rows = pd.concat(lists, ignore_index=True)
-    _require(~rows.duplicated(["name", "column"]), rows, "name", "of a clip that is not listed before in this split")
+    _require(~rows.duplicated(["name", "column"]), rows, "name", "of a clip not listed before in this split")
     columns = rows.pivot(index="name", columns="column", values="value").fillna(unlisted).astype(type(unlisted))
     return _listing(rows.drop_duplicates("name").join(columns, on="name"), classes, list(columns))
 
 
 def _together(parts: Mapping[str, str], texts: Texts, patterns: Mapping[str, str], **form: Any) -> DataFrame:
-    """The rows of those lists that are there, with their `part`, and `time_start` and `time_end` as numbers."""
+    """The rows of those lists that are there, with their `part`, and their times as numbers."""
     lists = [_rows(texts, file, patterns, **form).assign(part=part) for file, part in parts.items() if file in texts]
     if not lists:
         raise FileNotFoundError(f"none of its lists {', '.join(parts)} is there")

@@ -150,7 +150,7 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
 
 def along(pretrainer: Pretrainer) -> dict[str, float]:
-    """What is measured along training too: linear probes of every cell's character on the frozen encoder of x.
+    """What is measured along training too: linear probes of every cell's character on the encoder of x.
 
     Returns nothing of clips; of grids
 
