@@ -55,7 +55,7 @@ def ucf101(texts: Texts) -> Listing:
     for number, part in itertools.product("123", ("train", "test")):
         columns = {"path": r"[^/]+/[^/]+\.avi", "number": rf"({NUMBER})?"}
         rows = _rows(texts, f"{part}list0{number}.txt", columns, **WORDS)
-        rows[["kind", "name"]] = rows.path.str.removesuffix(".avi").str.split("/", expand=True)
+        rows = rows.join(rows.path.str.extract(r"(?P<kind>.+)/(?P<name>.+)\.avi"))
         _require(rows.kind.isin(classes), rows, "kind", "a class of classInd.txt")
         lists.append(rows.assign(column=f"list{number}", value=part))
     return _selected(lists, classes, "")
