@@ -20,18 +20,14 @@ FORMAT = 1                    # raise when the same files would be prepared othe
 
 
 class Prepared(NamedTuple):
-    """The clips of a data set, decoded; arrays, laid out as those of `Clips`, are mapped from their files."""
+    """The clips of a data set, decoded: 10 pictures per second, 10 rows of mel to each."""
 
     name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
     digest: str                                        # hex sha256 of all that a training can depend on
     names: np.ndarray                                  # (n,) text, sorted
     classes: tuple[str, ...]                           # in the order of the labels
-    labels: np.ndarray                                 # (n,) int64; -1 where there is none
-    splits: Mapping[str, Mapping[str, np.ndarray]]     # of the manifest: masks "train" and "test", (n,) bool
-    frames: np.ndarray                                 # (sum of frames, size, 4/3 size, 3) uint8 at 10 per second
-    first_frame: np.ndarray                            # (n + 1,) int64
-    mel: np.ndarray                                    # (sum of rows, 80) float32, 10 rows per frame
-    first_row: np.ndarray                              # (n + 1,) int64
+    splits: Mapping[str, dict[str, np.ndarray]]        # of the manifest: masks "train" and "test", (n,) bool
+    arrays: dict[str, np.ndarray]                      # under their names in `Clips`, mapped from files
     notes: Mapping[str, str]                           # what is odd about clips, by name: no sound, short, ...
     reasons: Mapping[str, str]                         # why files cannot be used, by name
     missing: list[str]                                 # clips that the lists name and that have no file
@@ -101,13 +97,14 @@ def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool 
 
 def describe(made: Prepared) -> list[str]:
     """What was prepared, in words: counts of every split, what is odd, what was left out, and why."""
-    filmed, heard = (int((np.diff(first) > 0).sum()) for first in (made.first_frame, made.first_row))
-    height, width = made.frames.shape[1:3]
-    pictures = f"{filmed:,} with pictures ({width} x {height}, {len(made.frames):,} frames), " if filmed else ""
+    labels, first_frame, first_row, frames, mel = (
+        made.arrays[name] for name in ("labels", "first_frame", "first_row", "frames", "mel"))
+    filmed, heard = (int((np.diff(first) > 0).sum()) for first in (first_frame, first_row))
+    pictures = f"{filmed:,} with pictures ({frames.shape[2]} x {frames.shape[1]}, {len(frames):,} frames), "
     return [
-        f"{made.name}: {len(made.names):,} clips of {len({*made.labels.tolist()} - {-1})} of the {len(made.classes)} "
-        f"classes; {pictures}{heard:,} with sound ({len(made.mel):,} rows); "
-        f"{(made.frames.nbytes + made.mel.nbytes) / 1e9:,.2f} GB",
+        f"{made.name}: {len(made.names):,} clips of {len({*labels.tolist()} - {-1})} of the {len(made.classes)} "
+        f"classes; {pictures if filmed else ''}{heard:,} with sound ({len(mel):,} rows); "
+        f"{(frames.nbytes + mel.nbytes) / 1e9:,.2f} GB",
         *(f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"
           for split, masks in made.splits.items()),
         *prepared.described("clips are kept and odd", made.notes),
@@ -198,17 +195,15 @@ def _prepared(name: str, source: Source, arrays: Arrays, path: Path, subset: boo
     names = np.array([record["name"] for record in records])
     clips = source.listing.clips.loc[names]
     masks = {key: split.masks(clips) for key, split in manifest.load_manifest(name).splits.items()}
-    labels = clips.label.to_numpy(copy=True)
+    rows = {"labels": clips.label.to_numpy(copy=True), "first_frame": first_rows(records, "frames"),
+            "first_row": first_rows(records, "mel"), **arrays.arrays}
     digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
     for record in records:
         digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
-    digest.update(labels.astype("<i8"))
+    digest.update(rows["labels"].astype("<i8"))
     for key in sorted(masks):
         for part in ("train", "test"):
             digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
-    return Prepared(
-        f"{name} (subset)" if subset else name, digest.hexdigest(), names, classes, labels, masks, **arrays.arrays,
-        first_frame=first_rows(records, "frames"), first_row=first_rows(records, "mel"), reasons=arrays.bad,
-        notes={record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]},
-        missing=source.missing, records=path.with_suffix(".jsonl"),
-    )
+    notes = {record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]}
+    return Prepared(f"{name} (subset)" if subset else name, digest.hexdigest(), names, classes, masks, rows, notes,
+                    arrays.bad, source.missing, path.with_suffix(".jsonl"))
