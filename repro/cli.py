@@ -364,7 +364,7 @@ def report(
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Takes minutes. Tables are shown as far as they are finished; `explore` and `weights` train two small encoders.
+    Takes minutes. Tables are shown as far as they are finished; `weights` trains a small encoder.
     A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
     replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 
