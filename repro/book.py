@@ -27,6 +27,7 @@ from repro.report.style import spoken
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
+TRAINS = ("weights",)  # notebooks that train what is missing
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
 CELLS = """---
@@ -90,26 +91,24 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
     """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
 
     One of a table that fails, as where nothing is finished on the data at hand or weights are elsewhere, has a smoke
-    run instead, in a folder of runs that ends with the book, and says so and why.
+    run instead, and says so and why. What is trained lies in a folder of runs that ends with the book: an export
+    would put it in place of what is committed.
     """
     import nbformat
 
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
-    for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
-        executed, arguments = target / path.name, arguments_of(path)
-        error = _execute(path, executed, arguments)
-        if error and arguments:
-            with tempfile.TemporaryDirectory() as runs:
-                failure = _execute(path, executed, {"preset": "smoke"}, runs)
-            if not failure:
+    with tempfile.TemporaryDirectory() as runs:
+        for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
+            executed, arguments = target / path.name, arguments_of(path)
+            error = _execute(path, executed, arguments, runs if path.stem in TRAINS else None)
+            if error and arguments and not _execute(path, executed, {"preset": "smoke"}, runs):
                 notebook = nbformat.read(executed, as_version=4)
                 notebook.cells[0].source += SMOKE.format(error=error)
                 nbformat.write(notebook, executed)
-                continue
-        if error:
-            failed[path.stem] = error
-            executed.unlink(missing_ok=True)
+            elif error:
+                failed[path.stem] = error
+                executed.unlink(missing_ok=True)
     return failed
 
 

@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from typer import Argument, Option
 
 from repro import papers
 from repro.data import manifest, present
-from repro.data.disk import acquire, remove_half_written, write_atomically
+from repro.data.disk import acquire, output_file, output_folder, remove_half_written, write_atomically
 from repro.recipe import choose, entry_name, parse_number, parse_numbers
 from repro.run.store import Store
 
@@ -76,7 +77,7 @@ def run(
     tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
-    output: Annotated[Path | None, Option(help="a CSV file to write every column to")] = None,
+    output: Annotated[str | None, Option(help="a CSV file to write every column to, - for standard output")] = None,
     against: Annotated[str | None, Option(help="a row, by its values: CE or random,256; adds differences")] = None,
     asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
 ) -> None:
@@ -106,6 +107,7 @@ def run(
         print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
     Store().require_usable()
+    file = output_file(output) if output is not None else None
 
     from repro import experiments
     from repro.papers import sources
@@ -118,15 +120,17 @@ def run(
         if plan:
             print(experiments.plan(asked_for, **where))
             return
-        if against is not None and (every or output):
+        if against is not None and (every or output is not None):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
         base = experiments.row_named(asked_for, against) if against is not None else None
         rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
         if devices.first():
             written = in_text(rows)
-            if output:
-                write_atomically(output, lambda temporary: written.to_csv(temporary, index=False))
-            if every:
+            if file:
+                write_atomically(file, lambda temporary: written.to_csv(temporary, index=False))
+            if output is not None and file is None:
+                print(written.to_csv(index=False), end="")
+            elif every:
                 print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
             else:
                 print(readable(rows))
@@ -251,36 +255,35 @@ def results_list(
 ) -> None:
     """Print every finished cell with its main measure: ours, of figures/cells.csv, then yours, new in REPRO_RUNS.
 
+    One of yours that "replaces ours" was trained by both: yours is shown, drawn and exported.
+
     The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first
     target; of others, the first number that they hold.
 
     Example: repro results list --mine --dataset ucla
     """
     from repro.experiments import studies
-    from repro.run.export import exported, finished_cells, merged
+    from repro.run.export import everything
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    known = exported()
-    cells = merged(known, finished_cells(Store()))
-    cells["yours"] = ~(cells["key"] + cells["metrics"]).isin(known["key"] + known["metrics"])  # or measured again
-    cells = cells[cells["yours"] | (not mine)]
+    cells = everything()
+    cells = cells[(cells["whose"] != "ours") | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
     if cells.empty:
         print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
     rows = [("key", "study", "data set", "preset", "version", "whose", "seed", "measure", "value", "trained")]
-    for cell in cells.sort_values("yours", kind="stable").itertuples():
+    for cell in cells.sort_values("whose", key=lambda whose: whose != "ours", kind="stable").itertuples():
         recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
         metrics.pop("evaluation", None)  # its version
         numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
         target = recipe.get("targets", "").partition(",")[0]
         measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
         trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes))
-        whose = "yours" if cell.yours else "ours"
-        rows.append((cell.key, cell.study, cell.dataset, cell.preset, str(cell.version), whose, str(cell.seed), measure,
-                     f"{numbers.get(measure, math.nan):.2f}", trained))
+        rows.append((cell.key, cell.study, cell.dataset, cell.preset, str(cell.version), cell.whose, str(cell.seed),
+                     measure, f"{numbers.get(measure, math.nan):.2f}", trained))
     print("\n".join(_in_columns(rows)))
 
 
@@ -313,7 +316,7 @@ def results_export() -> None:
 @results_app.command("weights")
 def results_weights(
     key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
-    output: Annotated[Path | None, Option(help="the file to write; KEY.safetensors by default")] = None,
+    output: Annotated[str | None, Option(help="the file to write; KEY.safetensors by default")] = None,
     half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
     """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
@@ -322,15 +325,20 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
+    file = output_file(f"{key}.safetensors" if output is None else output)
     from repro.encoders import export
 
-    print(export(key, output or Path(f"{key}.safetensors"), half=half))
+    if file:
+        print(export(key, file, half=half))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        sys.stdout.buffer.write(export(key, Path(folder) / "encoder.safetensors", half=half).read_bytes())
 
 
 @app.command()
 def figures(
     names: Annotated[list[str] | None, Argument(help="experiments and pictures; all by default")] = None,
-    output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
+    output: Annotated[str | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
     committed: Annotated[bool, Option("--committed", help="write figures/ of the project, tracked files too")] = False,
 ) -> None:
     """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
@@ -342,11 +350,10 @@ def figures(
     """
     from repro import experiments
 
-    if committed and output:
+    if committed and output is not None:
         raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
-    if output and output.exists() and not output.is_dir():
-        raise ValueError(f"--output {output} is a file; name a folder")
-    folder = manifest.project_root() / "figures" if committed else output or manifest.runs_root() / "figures"
+    folder = manifest.project_root() / "figures" if committed else manifest.runs_root() / "figures"
+    folder = folder if output is None else output_folder(output)
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
         written, failed = experiments.redraw(folder, names or ())
     for path in written:
@@ -359,7 +366,7 @@ def figures(
 
 @app.command()
 def report(
-    output: Annotated[Path | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
+    output: Annotated[str | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
     markdown: Annotated[bool, Option("--markdown", help="write RESULTS.md and docs/results_*.md instead")] = False,
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
@@ -373,14 +380,16 @@ def report(
 
     Example: repro report --output book
     """
+    folder = manifest.project_root() if markdown else manifest.runs_root() / "report"
+    folder = folder if output is None else output_folder(output)
     if markdown:
         from repro.report.markdown import write
 
-        print("\n".join(map(str, write(manifest.project_root(), output or manifest.project_root()))))
+        print("\n".join(map(str, write(manifest.project_root(), folder))))
         return
     from repro.book import build
 
-    first, failed = build(output or manifest.runs_root() / "report")
+    first, failed = build(folder)
     print(first)
     for name, error in failed.items():
         print(f"repro: the notebook {name} could not be executed, and is left out ({error})", file=sys.stderr)

@@ -4,13 +4,14 @@ import contextlib
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repro.data import manifest, present
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
-from repro.run.export import exported, finished_cells, merged
+from repro.run.export import everything, exported, finished_cells, merged
 from repro.run.fit import check_step, read_checkpoint
 from repro.run.store import Store, parse_json
 
@@ -29,7 +30,7 @@ def examined(say: Say) -> int:
     say(f"repro {devices.commit()}, python {machine['python']}, torch {machine['torch']}, {machine['device']}, "
         f"{machine['cores']} cores")
     problems: list[str] = []
-    for examine in (examined_folder, examined_data, examined_cells, examined_checkpoints):
+    for examine in (examined_folder, examined_data, examined_cells, examined_means, examined_checkpoints):
         try:
             problems += examine(say)
         except ValueError as error:  # of a folder, a manifest or figures/cells.csv, which says what to do
@@ -99,6 +100,27 @@ def examined_cells(say: Say) -> Iterator[str]:
         except ValueError as error:
             yield str(error)
     yield from filter(None, (study.of_other_code(cells) for study in studies().values()))
+
+
+def examined_means(say: Say) -> Iterator[str]:
+    """Which seeds an older evaluation measured, and, said alone, where seeds of one recipe ran in different ways."""
+    from repro.experiments import studies
+    from repro.table import compositions
+
+    cells = everything(lambda problem: None)  # what is damaged has been named
+    for study in studies().values():
+        tidy, recipes = study.tidy(cells), Counter()
+        if tidy.empty:
+            continue
+        alike = tidy[[*study.fields, "digest", "version"]].astype(str).agg(" ".join, axis="columns")
+        for (_, dataset), runs in tidy.groupby([alike, "dataset"], sort=False):
+            measured = runs["evaluation"].map(study.measured_alike)
+            if older := [*runs["key"][measured < measured.max()]]:
+                yield (f"an older evaluation than that of other seeds measured {', '.join(older)}, which are in no "
+                       "mean; delete these folders if REPRO_RUNS has them, and run the table again")
+            recipes.update((dataset, remark) for remark in compositions(runs))
+        for (dataset, remark), count in recipes.items():
+            say(f"{study.name} on {dataset}: {remark}, of {count} recipe{'s' * (count > 1)}")
 
 
 def examined_checkpoints(say: Say) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
 
+import html
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
-from repro.report.text import in_text
+from repro.report.text import in_text, remarks
 from repro.run import device as devices
 from repro.run.export import everything
 from repro.run.store import Store
@@ -70,12 +71,16 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
 def shown(table: DataFrame, precision: int = 2) -> Styler:
     """A table as a notebook shows it: departures as text, no numbers of rows, no columns in which nothing stands.
 
+    Below it stands what is to be known of its means, see `repro.report.text.remarks`.
+
     Raises ValueError if it has no rows, which further cells could draw.
     """
     if table.empty:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
     filled = in_text(table).dropna(axis="columns", how="all")
-    return filled.style.hide(axis="index").format(precision=precision, na_rep="")
+    styled = filled.style.hide(axis="index").format(precision=precision, na_rep="")
+    below = [{"selector": "caption", "props": "caption-side: bottom; text-align: left"}]
+    return styled.set_caption("<br>".join(map(html.escape, remarks(table)))).set_table_styles(below)
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

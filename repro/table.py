@@ -25,10 +25,10 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, parse_numbers, swept
+from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers, swept
 from repro.run.code import Code
 from repro.run.export import committed_fields, rows_of
-from repro.run.store import Cell, Store, check_parts, warn_once
+from repro.run.store import Cell, Store, check_parts, evaluation_of, warn_once
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +85,9 @@ class Study:
             `run.frames`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
-        evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result.
+        evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result. Runs that were
+            measured otherwise are never averaged.
+        additions: those evaluations that measure more than the one before them, and all else as that one.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
         shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
@@ -101,6 +103,7 @@ class Study:
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
+    additions: Sequence[int] = ()
     check: "Callable[[Any, torch.device], None]" = nothing
     shared: bool = False
     constants: Callable[[Any], Rows] = nothing
@@ -176,6 +179,12 @@ class Study:
         along = self.probe is not None and recipe.probe_every not in (0, usual.probe_every)
         return recipe.replace(**settings) if differs and not along else None
 
+    def measured_alike(self, evaluation: int) -> int:
+        """The first evaluation that measured as this one did, but for what was added since."""
+        while evaluation in self.additions:
+            evaluation -= 1
+        return evaluation
+
     @property
     def code(self) -> Code:
         """The code that trains it."""
@@ -217,7 +226,8 @@ class Study:
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
-            cell |= json.loads(cell.pop("metrics"))
+            metrics = json.loads(cell.pop("metrics"))
+            cell |= metrics | {"evaluation": evaluation_of(metrics)}
             del cell["recipe"]
             rows.append(cell | {name: getattr(recipe, name) for name in self.fields if name not in cell})
         if not rows:
@@ -582,10 +592,20 @@ class Table:
         table["difference"] = (table["ours"] - table["published"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
-        return table.join(means)
+        table = table.join(means)
+        remarks: dict[str, list[int]] = {}
+        for place, (_, group) in enumerate(groups):
+            for remark in compositions(group):
+                remarks.setdefault(remark, []).append(place)
+        table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
+        return table
 
     def _finished(self, by_key: Mapping[str, Asked], cells: DataFrame) -> DataFrame:
-        """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for."""
+        """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for.
+
+        Of a recipe's cells those that its newest evaluation measured, or one that measured alike; `left_out` in
+        `attrs` tells of the others.
+        """
         cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
         if cells.empty:
             return cells
@@ -596,7 +616,13 @@ class Table:
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
             departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
-        return self.arrange(cells.sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
+        measured = cells["evaluation"].map(self.study.measured_alike)
+        newest = measured == measured.groupby(cells["recipe_number"]).transform("max")
+        rows = self.arrange(cells[newest].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
+        rows.attrs["left_out"] = [
+            f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} (cells/{cell['key']})"
+            for cell in cells[~newest].to_dict("records")]
+        return rows
 
     def columns_asked(self, fields: Fields) -> list[str]:
         """The fields asked for that are columns: those of several values, and those of `printed_by`."""
@@ -612,6 +638,18 @@ class Table:
         printed = ["" if math.isnan(value) else f" (printed {value:.4g})" for value in rows["published"]]
         numbers = zip(names, rows["ours"], printed, strict=True)
         return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
+
+
+def compositions(runs: DataFrame) -> Iterator[str]:
+    """What a reader should know of the mean over these runs: whose they are, and where they differ in how they ran."""
+    if replaced := int(runs.get("whose", Series(dtype=str)).eq("replaces ours").sum()):
+        yield f"{replaced} of yours in place of ours"
+    for preposition, name in (("in", "precision"), ("on", "device")):
+        counts = runs["cost"].str.get(name).fillna(f"an unrecorded {name}").value_counts()
+        if len(counts) > 1:
+            first, *others = (f"{preposition} {value}" for value in counts.index)
+            parts = [f"{counts.iloc[0]} runs {first}", *map("{} {}".format, counts.iloc[1:], others)]
+            yield ", ".join(parts)
 
 
 def require_parameter(name: str, allowed: Sequence[str], others: Sequence[str] = ()) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,33 @@ LONG = (  # files that take longest, begun first, so that no process works on al
     "papers/taxonomy/test_glm.py", "report/test_markdown.py",
 )
 
+OWN_RUNS = pytest.StashKey()
+PROJECT_RUNS = str(Path(__file__).parents[1] / "runs")
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more threads they wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_configure(config):
+    """Runs of a folder of the tests' own, which other processes of theirs inherit: not those of whoever tests."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="runs-of-tests-")
+        os.environ["REPRO_RUNS"] = config.stash[OWN_RUNS].name
+    sys.addaudithook(refuse_runs_of_the_project)
+
+
+def pytest_unconfigure(config):
+    """Remove the folder of `pytest_configure`."""
+    if OWN_RUNS in config.stash:
+        config.stash[OWN_RUNS].cleanup()
+
+
+def refuse_runs_of_the_project(event, arguments):
+    """Fail the test that reads or writes below `runs/` of the project, where whoever tests has theirs."""
+    if event in ("open", "os.listdir", "os.scandir", "os.mkdir"):
+        path = str(arguments[0])  # a relative one may be of another folder than the current one
+        if path == PROJECT_RUNS or path.startswith(PROJECT_RUNS + os.sep):
+            pytest.fail(f"a test touches {path}: results of whoever tests would decide whether it passes")
 
 
 def pytest_collection_modifyitems(items):

@@ -135,6 +135,13 @@ def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cel
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
 
 
+def test_what_the_book_trains_to_look_into_is_in_no_folder_that_is_exported(folders, tmp_path):
+    _, made = executed(tmp_path, weights=[new_code_cell("import os\nprint(os.environ['REPRO_RUNS'])")],
+                       results=[new_code_cell("import os\nprint(os.environ['REPRO_RUNS'])")])
+    runs = {name: cells[0].outputs[0].text.strip() for name, cells in made.items()}
+    assert runs["results"] == os.environ["REPRO_RUNS"] != runs["weights"] and not os.path.exists(runs["weights"])
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """A book without notebooks and Sphinx: its first page is README."""

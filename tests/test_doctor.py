@@ -1,6 +1,7 @@
 """`repro doctor` on broken folders: what it says, that it says what to do, and that it changes nothing."""
 
 import dataclasses
+import json
 import sys
 from types import SimpleNamespace
 
@@ -97,7 +98,7 @@ def test_a_section_that_cannot_be_read_is_a_problem_and_the_others_follow(monkey
 
     monkeypatch.setattr("repro.data.present.status", refused)
     count, lines = examined()
-    assert count == 1 and lines[-3].endswith("of figures/cells.csv and of the runs")
+    assert count == 1 and any(line.endswith("of figures/cells.csv and of the runs") for line in lines)
     assert lines[-1] == ("  [Errno 13] Permission denied: 'data'; give yourself the right to read it, or point "
                          "REPRO_DATA and REPRO_RUNS elsewhere")
 
@@ -138,6 +139,20 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
         (finished.folder / part).unlink(missing_ok=True)
     finished.finish(RESULT)
     assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
+
+
+def test_seeds_that_were_measured_or_ran_otherwise_are_listed(runs, monkeypatch):
+    cells = [dataclasses.replace(CELL, seed=seed, version=studies()["skeletons"].version) for seed in range(4)]
+    for cell in cells:
+        cost = RESULT["cost"] | {"precision": "bfloat16" if cell.seed else "float32", "device": f"no. {cell.seed // 2}"}
+        Store(runs).run(dataclasses.replace(cell, evaluation=1 + 2 * (cell.seed > 0))).finish(RESULT | {"cost": cost})
+    committed = finished_cells(Store(runs))[3:].assign(cost=json.dumps(RESULT["cost"]))
+    monkeypatch.setattr("repro.run.export.exported", lambda tell: committed)
+    said = []
+    problem, = doctor.examined_means(said.append)
+    assert problem.startswith(f"an older evaluation than that of other seeds measured {cells[0].key}, which are in no")
+    assert said == [f"skeletons on synthetic: {remark}, of 1 recipe" for remark in (
+        "1 of yours in place of ours", "3 runs in bfloat16, 1 in float32", "2 runs on no. 0, 2 on no. 1")]
 
 
 def test_what_killed_commands_left_is_named(runs):

@@ -17,6 +17,7 @@ from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 from repro import papers, run_table
 from repro.experiments import draw, find_table, finished, results
 from repro.recipe import setting
+from repro.report.text import readable, remarks
 from repro.run import store
 from repro.run.store import Store
 from repro.table import FROM_PRESET, Table, by_preset
@@ -408,6 +409,41 @@ def test_a_measure_that_a_seed_lacks_has_no_mean_and_one_that_is_missing_is_not_
     assert lacking["ours"].isna().all() and lacking["knn1"].tolist() == [21.0, 21.0]
 
 
+def measured_by(study, *evaluations):
+    """The rows of a table of two recipes whose seeds were measured by these evaluations, each 1,000 above the last."""
+    declared = dataclasses.replace(METHODS, study=study)
+    return numbers(declared, lambda cell: written(
+        cell, 37.75 + 1000.0 * cell.seed, evaluation=evaluations[cell.seed]), "ucla", seeds=f"0-{len(evaluations) - 1}")
+
+
+def test_a_mean_is_over_runs_of_the_newest_evaluation_and_the_others_are_told():
+    found = measured_by(TOY, 2, 3, 3)
+    assert found["ours"].tolist() == [1537.75] * 2 and found["n_seeds"].tolist() == [2, 2]
+    line, = remarks(found)
+    assert line.startswith("left out of the means, as an older evaluation measured them: plain, seed 0 (cells/")
+    assert "; heavy, seed 0 (cells/" in line and "Delete these folders if REPRO_RUNS has them" in line
+
+
+def test_an_evaluation_that_only_measures_more_leaves_nobody_out():
+    found = measured_by(dataclasses.replace(TOY, additions=(3, 4)), 2, 4, 3)
+    assert found["n_seeds"].tolist() == [3, 3] and not remarks(found)
+    assert measured_by(dataclasses.replace(TOY, additions=(4,)), 2, 4, 3)["n_seeds"].tolist() == [2, 2]
+
+
+def test_a_row_over_several_precisions_and_processors_says_how_many_of_each():
+    def measured(cell):
+        row = written(cell)
+        plain, last = cell.recipe.method == "plain", cell.seed > 2
+        cost = {"finished": "", "precision": "bfloat16" if last and plain else "float32"}
+        return row | {"cost": json.dumps(cost | {"device": "EPYC" if last else "Xeon"})}
+
+    found = numbers(METHODS, measured, "ucla", seeds="0-4")
+    assert remarks(found) == ["plain: 3 runs in float32, 2 in bfloat16", "all rows: 3 runs on Xeon, 2 on EPYC"]
+    assert readable(found).splitlines()[-2:] == remarks(found)
+    assert remarks(found[1:]) == ["heavy: 3 runs on Xeon, 2 on EPYC"]
+    assert not remarks(numbers(METHODS, measured, "ucla", seeds="0-2"))
+
+
 def test_what_only_one_table_does_is_its_own():
     def by_half(cells):
         value = cells["linear"] / 2
@@ -543,6 +579,17 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
     assert shown == [["plain", 1, 50.0, 1], ["plain", 3, 60.0, 1]]
     with pytest.raises(ValueError, match="train='always' is not one of: missing, never"):
         run_table("made_up", train="always")
+    assert not remarks(found)
+
+
+def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
+    committed = [*SWEEP.cells("ucla", seeds="0-1")]
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(*(written(cell, evaluation=2) for cell in committed)))
+    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": {"finished": "2026", "commit": "c"}})
+    found = run_table("made_up", "ucla", train="never", seeds="0-1")
+    first, *_ = found.values.tolist()
+    assert (found["ours"][0], found["n_seeds"][0]) == (50.5, 2)
+    assert remarks(found) == [f"{first[0]} {first[1]}: 1 of yours in place of ours"]
 
 
 @pytest.mark.usefixtures("declared")

@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import filelock
 import yaml
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
+STANDARD_OUTPUT = ("-", "/dev/stdout")
 AGAIN = "then give the same command again, and it goes on where it was"
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"make room there, {AGAIN}"),
@@ -50,8 +52,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Whatever happens, `path` holds either its old content or all of the new one.
 
     Raises:
+        ValueError: if it is there and no regular file, such as a device, which would be replaced by one.
         OSError: as `naming`.
     """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is {kind_of(path)}; name a new or a regular file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with naming(path, temporary):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +67,56 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def kind_of(path: Path) -> str:
+    """What there is at a path, in words: "a folder", "a file", or "a device, a pipe or a socket"."""
+    if path.is_dir():
+        return "a folder"
+    return "a file" if path.is_file() else "a device, a pipe or a socket"
+
+
+def require_writable(folder: Path) -> None:
+    """Raise OSError unless files can be written in a folder, or where it would be made; leaves nothing there."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    with tempfile.TemporaryFile(dir=there) as file:
+        file.write(b"0")
+        file.flush()
+
+
+def output_file(name: str) -> Path | None:
+    """The file that a command is to write, None for standard output, told before anything is computed.
+
+    Raises:
+        ValueError: if a folder is named, or what is no regular file.
+        OSError: if nothing can be written there.
+    """
+    if name in STANDARD_OUTPUT:
+        return None
+    path = Path(name)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--output {name} is {kind_of(path)}; name a new or a regular file, or - for standard output")
+    if not name or name.endswith(os.sep):
+        raise ValueError(f"--output {name!r} names no file; name a new or a regular file, or - for standard output")
+    _check_place(name, path.parent)
+    return path
+
+
+def output_folder(name: str) -> Path:
+    """The folder that a command is to write to, told before anything is computed; raises as `output_file`."""
+    path = Path(name)
+    if name in ("", *STANDARD_OUTPUT) or (os.path.lexists(path) and not path.is_dir()):
+        kind = kind_of(path) if path.exists() else "no folder"
+        raise ValueError(f"--output {name!r} is {kind}; name a new folder or one that is there")
+    _check_place(name, path)
+    return path
+
+
+def _check_place(name: str, folder: Path) -> None:
+    try:
+        require_writable(folder)
+    except OSError as error:
+        raise OSError(f"--output {name} cannot be written ({error.strerror}); name a place to write") from error
 
 
 def share(source: Path, path: Path) -> None:

@@ -12,6 +12,7 @@ from repro.recipe import in_words
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDTH = 100     # columns of a terminal
+MOST_NAMED = 4  # rows that a remark is about by name
 NARROWEST = 12  # of them a text keeps at least
 WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
 
@@ -28,9 +29,30 @@ def readable(rows: DataFrame) -> str:
     if rows.empty:
         return "no cell is finished"
     (names, shared), table = _telling_apart(rows), beside(rows)
+    below = "".join(f"\n{textwrap.fill(line, WIDTH)}" for line in remarks(rows))
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
-    return f"{title}\n{_fitted(table, len(names.columns))}"
+    return f"{title}\n{_fitted(table, len(names.columns))}{below}"
+
+
+def remarks(rows: DataFrame) -> list[str]:
+    """What is to be known of the means of rows of `repro.run_table`, a line each; none if nothing is.
+
+    Which seeds an older evaluation measured, so that no mean has them; then which rows are over runs of several
+    precisions or processors, and how many of the reader's own runs stand in place of committed ones.
+    """
+    lines = []
+    if left_out := rows.attrs.get("left_out"):
+        lines.append("left out of the means, as an older evaluation measured them: " + "; ".join(left_out) + ". Delete "
+                     "these folders if REPRO_RUNS has them, and run the table again")
+    names, _ = _telling_apart(rows)
+    for remark, places in rows.attrs.get("remarks", {}).items():
+        labels = [" ".join(names.loc[place]) for place in places if place in names.index]
+        further = f" and {len(labels) - MOST_NAMED} more" * (len(labels) > MOST_NAMED)
+        who = "all rows" if len(labels) == len(rows) > 1 else ", ".join(labels[:MOST_NAMED]) + further
+        if labels:
+            lines.append(f"{who}: {remark}")
+    return lines
 
 
 def beside(rows: DataFrame) -> DataFrame:

@@ -83,9 +83,18 @@ def read_cells(path: Path, tell: Tell = warn_once) -> DataFrame:
     return DataFrame([*rows.values()], columns=COLUMNS).astype({"seed": int, "version": int})
 
 
-def everything() -> DataFrame:
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS."""
-    return merged(exported(), finished_cells(Store()))
+def everything(tell: Tell = warn_once) -> DataFrame:
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS.
+
+    One more column, `whose`, says of each: "ours", "yours", or "replaces ours", where both have trained it.
+    """
+    committed = exported(tell)
+    cells = merged(committed, finished_cells(Store(), tell))
+    numbers = committed["key"] + committed["metrics"] + committed["cost"]
+    cells["whose"] = "yours"
+    cells.loc[cells["key"].isin(committed["key"]), "whose"] = "replaces ours"
+    cells.loc[(cells["key"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
+    return cells
 
 
 def exported(tell: Tell = warn_once) -> DataFrame:

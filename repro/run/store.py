@@ -17,7 +17,6 @@ import os
 import reprlib
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import filelock
 
 from repro.data import manifest
 from repro.data.archives import read_file
-from repro.data.disk import acquire, alone, remove_half_written, share, write_atomically
+from repro.data.disk import acquire, alone, remove_half_written, require_writable, share, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -218,10 +217,7 @@ class Store:
     def require_writable(self) -> None:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
-            there = next(folder for folder in (self.root, *self.root.parents) if folder.exists())
-            with tempfile.TemporaryFile(dir=there) as file:
-                file.write(b"0")
-                file.flush()
+            require_writable(self.root)
         except OSError as error:
             raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error

@@ -86,6 +86,7 @@ def over_splits(cells: DataFrame) -> DataFrame:
     official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
     single = rows["split"].where(rows["split"] > 0)
     whole = single.notna() & (single.groupby(alike).transform("nunique") == official)
+    whole &= rows["evaluation"].groupby(alike).transform("nunique") == 1
     means = rows[["value", "trained_on"]].where(whole).groupby(alike).transform("mean")
     rows = rows.assign(split=rows["split"].where(~whole, 0), value=rows["value"].where(~whole, means["value"]),
                        trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))

@@ -1,0 +1,81 @@
+"""`--output` of every command: what is no new and no regular file is refused before anything is computed."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from command_line import refused
+
+from repro.data.disk import write_atomically
+from repro.run import training
+
+RUN = ("run", "taxonomy", "--preset", "smoke", "--objectives", "random")
+COMMANDS = (RUN, ("figures", "taxonomy_ucla"), ("report",), ("report", "--markdown"), ("results", "weights", "0" * 16))
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Names of what an output cannot be; whether a device is a device is seen without being root."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    (tmp_path / "regular").write_text("theirs")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def no_longer(*arguments, **further):
+    raise AssertionError("it began to compute")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "pipe", "link", "", "regular/below"])
+def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_is_computed(
+        repro, places, monkeypatch, command, name):
+    for function in ("run.training.train", "experiments.redraw", "book.build", "encoders.export",
+                     "report.markdown.write"):
+        monkeypatch.setattr(f"repro.{function}", no_longer)
+    devices = {device: os.stat(device) for device in ("/dev/full", "/dev/null")}
+    message = refused(repro(*command, "--output", name))
+    assert message.startswith(f"repro: --output {name}") or message.startswith(f"repro: --output {name!r} ")
+    assert "; name a " in message
+    assert all(os.stat(device).st_rdev == before.st_rdev for device, before in devices.items())
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode) and (places / "regular").read_text() == "theirs"
+
+
+@pytest.mark.parametrize(("command", "name"), [
+    (RUN, "folder"), (RUN, "new/"), (("results", "weights", "0" * 16), "folder"), (("figures",), "regular"),
+    (("report",), "regular"), (("report",), "-"), (("figures",), "/dev/stdout"),
+])
+def test_a_folder_is_no_file_and_a_file_or_standard_output_no_folder(repro, places, monkeypatch, command, name):
+    monkeypatch.setattr(training, "train", no_longer)
+    assert "; name a new" in refused(repro(*command, "--output", name))
+    assert not os.path.exists("new")
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_standard_output_gets_every_column_and_nothing_else(repro, places, name):
+    status, out, _ = repro(*RUN, "--output", name)
+    table = pd.read_csv(io.StringIO(out))
+    assert status == 0 and table["objectives"].tolist() == ["random"] and {"ours", "n_seeds", "linear"} & {*table}
+    assert sorted(os.listdir(places)) == ["folder", "link", "pipe", "regular", "runs"]
+
+
+def test_standard_output_that_is_a_file_is_not_replaced(places):
+    """As with `repro run ... --output /dev/stdout >> log`."""
+    (places / "log").write_text("before\n")
+    before = os.stat("log").st_ino
+    with open("log", "a") as log:
+        subprocess.run([sys.executable, "-m", "repro", *RUN, "--output", "/dev/stdout"], stdout=log, check=True,
+                       env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert os.stat("log").st_ino == before and (places / "log").read_text().startswith("before\nobjectives,")
+
+
+def test_whatever_writes_leaves_a_device_in_its_place(places):
+    with pytest.raises(ValueError, match="link is a device, a pipe or a socket; name a new or a regular file"):
+        write_atomically(places / "link", lambda temporary: temporary.write_text("ours"))
+    assert sorted(os.listdir(places)) == ["folder", "link", "pipe", "regular"]
