@@ -8,6 +8,7 @@ import html
 import importlib.util
 import logging
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -83,8 +84,9 @@ def gather(root: Path, source: Path) -> None:
     for name in GATHERED:
         copy: Any = shutil.copytree if (root / name).is_dir() else shutil.copy
         copy(root / name, source / name)
-    pages = [(root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt")]
-    (source / "index.md").write_text("".join(pages), encoding="utf-8")
+    readme, contents = [(root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt")]
+    readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
+    (source / "index.md").write_text(readme + contents, encoding="utf-8")
 
 
 def execute(notebooks: Path, target: Path) -> dict[str, str]:

@@ -103,9 +103,10 @@ def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders)
     assert book.arguments_of(ROOT / "notebooks" / "temperature_grid.ipynb") == {"train": "never"}
 
 
-def executed(folder, **notebooks):
-    """The errors, and by name those that were executed, of notebooks with these cells."""
+def executed(folder, table=None, **notebooks):
+    """The errors, and by name those that were executed, of notebooks with these cells, of a table or of none."""
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    metadata |= {"table": table} if table else {}
     (folder / "notebooks").mkdir()
     for name, cells in notebooks.items():
         nbformat.write(new_notebook(cells=cells, metadata=metadata), folder / "notebooks" / f"{name}.ipynb")
@@ -125,11 +126,11 @@ def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
 
 
 def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
-    sources = ("train, preset = 'missing', 'auto'", "# begin(globals(), \"made_up\")\nassert train != 'never'",
+    sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
     cells[1].metadata["tags"] = ["parameters"]
-    failed, made = executed(tmp_path, bad=cells)
+    failed, made = executed(tmp_path, table="made_up", bad=cells)
     assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
     preset, runs = made["bad"][-1].outputs[0].text.split()
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
