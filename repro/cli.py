@@ -4,6 +4,7 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 """
 
 import contextlib
+import importlib.metadata
 import json
 import math
 import shutil
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
+SHORT = {"help_option_names": ["-h", "--help"]}  # of all commands
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, context_settings=SHORT, **PLAIN)
 data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is here.")
 results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
@@ -62,6 +64,19 @@ def main() -> None:
         sys.exit(1 if memory else 2)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"repro {importlib.metadata.version('repro')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, Option("--version", callback=_print_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """What stands before a command; the help is that of the module."""
+
+
 @app.command(context_settings=FREE, add_help_option=False)
 def run(
     context: typer.Context,
@@ -79,7 +94,7 @@ def run(
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[str | None, Option(help="a CSV file to write every column to, - for standard output")] = None,
     against: Annotated[str | None, Option(help="a row, by its values: CE or random,256; adds differences")] = None,
-    asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
+    asked_for_help: Annotated[bool, Option("-h", "--help", help="Show this; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
     share it.
@@ -223,29 +238,27 @@ def data_prepare(
 
     Example: repro data prepare ntu
     """
-    prepared = PREPARED.split(" | ")
-    if name in manifest.names() and name not in prepared:
+    if name in manifest.names() and name not in PREPARED.split(" | "):
         raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
-    choose("dataset", name, prepared)
+    choose("dataset", name, PREPARED.split(" | "))
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
-    shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
+    shared: dict[str, Any] = {"subset": subset, "skip_bad": skip_bad, "workers": count}
     if name == "ntu" and size is not None:
         raise ValueError("ntu has no option --size; its options are --pipeline")
     if name != "ntu" and pipeline is not None:
         raise ValueError(f"{name} has no option --pipeline; its options are --size")
+    shared |= {"pipeline": pipeline} if pipeline else {}
+    shared |= {"size": parse_number("size", size)} if size else {}
     Store().require_writable()
     if name == "ntu":
-        from repro.skeleton import ntu
+        from repro.skeleton import ntu as of_its_kind
+    else:
+        from repro.audiovisual import prepare as of_its_kind  # numpy alone at first, decoders where they are used
 
-        shared |= {"pipeline": pipeline} if pipeline else {}
-        print("\n".join(ntu.describe(ntu.prepare(**shared))))
-        return
-    from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
-
-    shared |= {"size": parse_number("size", size)} if size else {}
-    print("\n".join(prepare.describe(prepare.prepare(name, **shared))))
+        shared["name"] = name
+    print("\n".join(of_its_kind.describe(of_its_kind.prepare(**shared))))
 
 
 @results_app.command("list")
@@ -356,12 +369,8 @@ def figures(
     folder = folder if output is None else output_folder(output)
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
         written, failed = experiments.redraw(folder, names or ())
-    for path in written:
-        print(path)
-    for name, error in failed.items():
-        print(f"repro: {name} could not be drawn ({type(error).__name__}: {error})", file=sys.stderr)
-    if failed:
-        raise typer.Exit(1)
+    print(*written, sep="\n", end="\n" * bool(written))
+    _end_after([f"{name} could not be drawn ({type(error).__name__}: {error})" for name, error in failed.items()])
 
 
 @app.command()
@@ -391,10 +400,7 @@ def report(
 
     first, failed = build(folder)
     print(first)
-    for name, error in failed.items():
-        print(f"repro: the notebook {name} could not be executed, and is left out ({error})", file=sys.stderr)
-    if failed:
-        raise typer.Exit(1)
+    _end_after([f"the notebook {name} could not be executed, and is left out ({why})" for name, why in failed.items()])
 
 
 @app.command()
@@ -428,6 +434,14 @@ def doctor() -> None:
     from repro.doctor import examined
 
     if examined(print):
+        raise typer.Exit(1)
+
+
+def _end_after(failures: list[str]) -> None:
+    """Say what failed; the command then ends with status 1."""
+    for line in failures:
+        print(f"repro: {line}", file=sys.stderr)
+    if failures:
         raise typer.Exit(1)
 
 

@@ -95,7 +95,7 @@ def test_skeletons_are_the_sequence_two_views_of_it_and_the_nearest(names):
     for name in names["encoders"]:
         row, = names["nearest"](name, 4, 1)
         assert row != 4
-        pace = np.linspace(0, names["lengths"][row] - 1, len(original)).astype(int)
+        pace = np.linspace(0, int(names["lengths"][row]) - 1, len(original)).astype(int)
         sequences.append(names["frames"][row][pace])
     assert len(figure.frames) == len(original) and len(titles(figure)) == len(sequences)
     for number, sequence in enumerate(sequences):
