@@ -1,4 +1,5 @@
-"""The command line: `repro ...` or `python3 -m repro ...`; `repro --debug ...` shows where an error comes from.
+"""The command line: `repro ...` or `python3 -m repro ...`; `repro --debug ...` shows where an error comes from,
+`repro --version` which version this is.
 
 What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
 """
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
-SHORT = {"help_option_names": ["-h", "--help"]}  # of all commands
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, context_settings=SHORT, **PLAIN)
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, context_settings=HELP, **PLAIN)
 data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is here.")
 results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
@@ -51,7 +52,10 @@ def main() -> None:
         first = arguments[0] if arguments else ""
         if first in papers.lines():
             raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
-        app(arguments)
+        if arguments == ["--version"]:
+            print(f"repro {importlib.metadata.version('repro')}")
+        else:
+            app(arguments)
     except SystemExit as end:
         if end.code == 130:  # as typer ends at Ctrl-C
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
@@ -62,19 +66,6 @@ def main() -> None:
         memory = isinstance(error, MemoryError)
         print(f"repro: {'out of memory ' * memory}{error}", file=sys.stderr)
         sys.exit(1 if memory else 2)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"repro {importlib.metadata.version('repro')}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[bool, Option("--version", callback=_print_version, is_eager=True, help="Print it.")] = False,
-) -> None:
-    """What stands before a command; the help is that of the module."""
 
 
 @app.command(context_settings=FREE, add_help_option=False)
@@ -245,20 +236,19 @@ def data_prepare(
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     shared: dict[str, Any] = {"subset": subset, "skip_bad": skip_bad, "workers": count}
-    if name == "ntu" and size is not None:
-        raise ValueError("ntu has no option --size; its options are --pipeline")
-    if name != "ntu" and pipeline is not None:
-        raise ValueError(f"{name} has no option --pipeline; its options are --size")
-    shared |= {"pipeline": pipeline} if pipeline else {}
-    shared |= {"size": parse_number("size", size)} if size else {}
+    own, other, given = ("pipeline", "size", size) if name == "ntu" else ("size", "pipeline", pipeline)
+    if given is not None:
+        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     Store().require_writable()
     if name == "ntu":
-        from repro.skeleton import ntu as of_its_kind
-    else:
-        from repro.audiovisual import prepare as of_its_kind  # numpy alone at first, decoders where they are used
+        from repro.skeleton import ntu as module
 
-        shared["name"] = name
-    print("\n".join(of_its_kind.describe(of_its_kind.prepare(**shared))))
+        shared |= {"pipeline": pipeline} if pipeline else {}
+    else:
+        from repro.audiovisual import prepare as module  # numpy alone at first, decoders where they are used
+
+        shared |= {"name": name} | ({"size": parse_number("size", size)} if size else {})
+    print("\n".join(module.describe(module.prepare(**shared))))
 
 
 @results_app.command("list")
@@ -370,7 +360,7 @@ def figures(
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
         written, failed = experiments.redraw(folder, names or ())
     print(*written, sep="\n", end="\n" * bool(written))
-    _end_after([f"{name} could not be drawn ({type(error).__name__}: {error})" for name, error in failed.items()])
+    _end_after({name: f"could not be drawn ({type(error).__name__}: {error})" for name, error in failed.items()})
 
 
 @app.command()
@@ -400,7 +390,7 @@ def report(
 
     first, failed = build(folder)
     print(first)
-    _end_after([f"the notebook {name} could not be executed, and is left out ({why})" for name, why in failed.items()])
+    _end_after({f"the notebook {name}": f"could not be executed, and is left out ({failed[name]})" for name in failed})
 
 
 @app.command()
@@ -437,10 +427,10 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _end_after(failures: list[str]) -> None:
-    """Say what failed; the command then ends with status 1."""
-    for line in failures:
-        print(f"repro: {line}", file=sys.stderr)
+def _end_after(failures: Mapping[str, str]) -> None:
+    """Name what failed, and say how; the command then ends with status 1."""
+    for name, failure in failures.items():
+        print(f"repro: {name} {failure}", file=sys.stderr)
     if failures:
         raise typer.Exit(1)
 

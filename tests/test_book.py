@@ -1,11 +1,11 @@
 """The book: what is executed and how, what is gathered, what its pages hold, and what takes the place of what."""
 
 import os
-from html.parser import HTMLParser
 
 import made_up_book
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import book
@@ -13,27 +13,12 @@ from repro.data import manifest
 
 ROOT = manifest.project_root()
 LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
-FORBIDDEN = ("base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg")
+FORBIDDEN = ["base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg"]
 
 
-class Elements(HTMLParser):
-    """The elements of a page within its article, with attributes, and its text."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.text, self.inside = [], "", False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.inside |= tag == "article"
-        if self.inside:
-            self.found.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        self.inside &= tag != "article"
-
-    def handle_data(self, data):
-        self.text += data if self.inside else ""
+def article(site, page):
+    """The article of a page: what of it is no heading, menu or script of the book's own."""
+    return BeautifulSoup((site / page).read_text(), "html.parser").article
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +36,17 @@ def site(tmp_path_factory):
 
 
 def test_what_a_notebook_shows_is_there(site):
-    page = Elements((site / "notebooks" / "notebook.html").read_text())
-    tags = [tag for tag, _ in page.found]
+    page = article(site, "notebooks/notebook.html")
     assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
-    assert tags.count("img") == 2 and tags.count("table") == 1
-    assert ("a", "../index.html") in [(tag, attributes.get("href")) for tag, attributes in page.found]
+    assert len(page("img")) == 2 and len(page("table")) == 1 and page("a", href="../index.html")
 
 
 def test_no_output_runs_loads_or_leads_away(site):
-    page = Elements((site / "notebooks" / "hostile.html").read_text())
+    page = article(site, "notebooks/hostile.html")
     assert "<script>the last output</script>" in page.text  # all of them were read
-    assert [tag for tag, _ in page.found if tag in FORBIDDEN] == []
-    leading = [(tag, name, value) for tag, attributes in page.found for name, value in attributes.items()
-               if (name in LEADING or name.startswith("on")) and "evil" in (value or "")]
+    assert page(FORBIDDEN) == []
+    leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
+               if (name in LEADING or name.startswith("on")) and "evil" in value]
     assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
 
 
@@ -75,8 +58,7 @@ def test_every_page_forbids_what_is_elsewhere(site):
 
 
 def test_names_of_cells_are_text(site):
-    page = Elements((site / "cells.html").read_text())
-    assert not [attributes for _, attributes in page.found if "onerror" in attributes]
+    assert not article(site, "cells.html")(onerror=True)
     assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
 
 
