@@ -8,21 +8,20 @@ run and in turns, one process that only decodes: what the format costs at least.
 has held after the rounds and after four more passes: it must not grow with the images seen.
 """
 
-import statistics
+import argparse
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, ImageFilter
 
-from benchmarks.stopwatch import CPU, options, show, turns
+from benchmarks.stopwatch import CPU, Comparison, compare
 from repro.image.augment import normalisation, strong
 from repro.image.batches import Streamed
 from repro.image.readers import Files
 from repro.run.device import peak_mb
-
-SIZE, BATCH, VIEWS, EPOCH = 224, 64, 2, 1_281_167
 
 
 def made_up(folder: Path, count: int) -> Files:
@@ -36,32 +35,26 @@ def made_up(folder: Path, count: int) -> Files:
 
 def load(files: Files, workers: int) -> None:
     """Have all pictures decoded and cut."""
-    views = [strong(SIZE, normalisation("imagenet"))] * VIEWS
-    source = Streamed(files, views, CPU, workers=workers)
-    for _ in source.batches(torch.arange(len(files)), batch=BATCH, seed=(0,)):
+    source = Streamed(files, [strong(224, normalisation("imagenet"))] * 2, CPU, workers=workers)
+    for _ in source.batches(torch.arange(len(files)), batch=64, seed=(0,)):
         pass
 
 
-def main() -> None:
-    """Print images per second, ratios to decoding alone, and memory."""
-    settings = options(__doc__, workers="1,2", images=512, rounds=3)
+def works(settings: argparse.Namespace) -> Iterator[Comparison]:
+    """Decoding alone, and the loader with every number of processes; then memory."""
     with tempfile.TemporaryDirectory() as folder:
         files = made_up(Path(folder), settings.images)
-        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / settings.images
-        works = {"decoding alone": lambda: [files.read(place) for place in range(len(files))]}
+        passes = {"decoding alone": lambda: [files.read(place) for place in range(len(files))]}
         for count in map(int, settings.workers.split(",")):
-            works[f"loader, {count} processes"] = lambda count=count: load(files, count)
-        taken = turns(works, settings.rounds, warm_up=0)
+            passes[f"loader, {count} processes"] = lambda count=count: load(files, count)
+        length = sum(path.stat().st_size for path in Path(folder).iterdir()) / settings.images
+        title = f"{settings.images} pictures of {length / 1000:.0f} kB"
+        yield Comparison(title, passes, settings.images, "images", "decoding alone")
         first = peak_mb(CPU)
         for _ in range(4):
             load(files, 1)
-        last = peak_mb(CPU)
-    print(f"{settings.images} pictures of {length / 1000:.0f} kB; least / median / most of {settings.rounds} rounds")
-    show(taken, settings.images, "images", "decoding alone")
-    for name, seconds in taken.items():
-        print(f"{name}: {EPOCH * statistics.median(seconds) / settings.images / 3600:.1f} h for an epoch of ImageNet")
-    print(f"memory at most: {first} MB after {settings.rounds} rounds, {last} MB after four more passes")
+        print(f"memory at most: {first} MB after the rounds, {peak_mb(CPU)} MB after four more passes")
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, works, rounds=3, warm_up=0, workers="1,2", images=512)

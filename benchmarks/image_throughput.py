@@ -7,63 +7,51 @@ transform on PIL images in two worker processes, its projection head, memory ban
 torch's own memory format. All take a few steps in turns, several times. Needs the group `bench`.
 """
 
+import argparse
 import copy
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 import torchvision
 from PIL import Image
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, default_collate
+from torchvision.transforms.functional import to_pil_image
 
-from benchmarks.stopwatch import CPU, options, pictures, show, turns
+from benchmarks.stopwatch import CPU, Comparison, compare, pictures
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
 from repro.image.trimmed import TrimmedConv2d
 
 BATCH = {"small": 128, "stock": 256}
-ROUNDS = 3
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew
-BEST = "bfloat16, channels last"
+LAST = "bfloat16, channels last"
 SETTINGS = {
     "float32": {"precision": "float32", "channels_last": False},
     "float32, channels last": {"precision": "float32", "channels_last": True},
-    BEST: {"precision": "bfloat16", "channels_last": True},
+    LAST: {"precision": "bfloat16", "channels_last": True},
 }
 
 
-def main() -> None:
-    """Print images per second of every setting and its ratio to the plain loop."""
-    settings = options(__doc__, threads=2, steps=10, stems="small,stock")
-    torch.set_num_threads(settings.threads)
-    for stem in settings.stems.split(","):
-        ours = {name: learner(stem, BATCH[stem], **changes) for name, changes in SETTINGS.items()}
-        ours["the same, whole kernels"] = with_whole_kernels(learner(stem, BATCH[stem], **SETTINGS[BEST]))
-        works = {"lightly's parts": functools.partial(next, plain(stem, BATCH[stem]))}
-        works |= {name: each.step for name, each in ours.items()}
-        print(f"{stem} stem, batch {BATCH[stem]}, {settings.threads} threads; least / median / most of {ROUNDS} rounds")
-        show(turns(works, ROUNDS, calls=settings.steps), BATCH[stem], "images", "lightly's parts")
-
-
-def learner(stem: str, batch: int, **changes) -> Pretrainer:
+def learner(stem: str, **changes: object) -> Pretrainer:
     """Ours; nearest neighbours are measured once, in the first step."""
+    batch = BATCH[stem]
     recipe = paper("cifar10", "moco", small=stem == "small", head="moco_v2", projection=128, batch=batch, epochs=100000,
                    **changes)
     return Pretrainer(recipe, pictures(EPOCH * batch), seed=0, device=CPU)
 
 
-def with_whole_kernels(each: Pretrainer) -> Pretrainer:
+def with_whole_kernels(ours: Pretrainer) -> Pretrainer:
     """The learner with torch's own convolutions, which also multiply the padding."""
-    for network in (each.model, each.keys):
+    for network in (ours.model, ours.keys):
         for module in network.modules():
             if isinstance(module, TrimmedConv2d):
                 module.forward = functools.partial(nn.Conv2d.forward, module)
-    return each
+    return ours
 
 
-def plain(stem: str, batch: int) -> Iterator[None]:
+def plain(stem: str) -> Iterator[None]:
     """A step at a time of the loop in lightly's documentation of MoCo."""
     from lightly.loss import NTXentLoss
     from lightly.models.modules.heads import MoCoProjectionHead
@@ -78,8 +66,9 @@ def plain(stem: str, batch: int) -> Iterator[None]:
     deactivate_requires_grad(momentum_model)
     loss_function = NTXentLoss(temperature=0.2, memory_bank_size=(4096, 128))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.06, momentum=0.9, weight_decay=5e-4)
-    views = Views(pictures(EPOCH * batch).images, MoCoV2Transform(input_size=32))
-    loader = DataLoader(views, batch, shuffle=True, drop_last=True, num_workers=2, persistent_workers=True)
+    images = [to_pil_image(image) for image in pictures(EPOCH * BATCH[stem]).images]
+    loader = DataLoader(images, BATCH[stem], shuffle=True, drop_last=True, num_workers=2, persistent_workers=True,
+                        collate_fn=functools.partial(two_views, MoCoV2Transform(input_size=32)))
     while True:
         for first, second in loader:
             update_momentum(model, momentum_model, 0.99)
@@ -93,19 +82,21 @@ def plain(stem: str, batch: int) -> Iterator[None]:
             yield
 
 
-class Views(Dataset):
-    """PIL pictures of the images (n, 3, H, W), transformed into two views."""
+def two_views(transform: Callable[[Image.Image], list[Tensor]], batch: list[Image.Image]) -> list[Tensor]:
+    """Two views of every picture of a batch, in a worker."""
+    return default_collate([transform(picture) for picture in batch])
 
-    def __init__(self, images: Tensor, transform) -> None:
-        self.pictures = [Image.fromarray(np.asarray(image.permute(1, 2, 0))) for image in images]
-        self.transform = transform
 
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-    def __getitem__(self, index: int) -> list[Tensor]:
-        return self.transform(self.pictures[index])
+def works(settings: argparse.Namespace) -> Iterator[Comparison]:
+    """Every setting, for every stem, beside the plain loop."""
+    for stem in settings.stems.split(","):
+        steps = {name: learner(stem, **changes).step for name, changes in SETTINGS.items()}
+        steps["the same, whole kernels"] = with_whole_kernels(learner(stem, **SETTINGS[LAST])).step
+        steps["lightly's parts"] = functools.partial(next, plain(stem))
+        several = {name: lambda step=step: [step() for _ in range(settings.steps)] for name, step in steps.items()}
+        title = f"{stem} stem, batch {BATCH[stem]}"
+        yield Comparison(title, several, settings.steps * BATCH[stem], "images", "lightly's parts")
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, works, rounds=3, steps=10, stems="small,stock")

@@ -4,34 +4,31 @@
 
 Made-up recordings in the official format, in a folder, read afresh each time as `repro data prepare ntu --subset` does
 it, in a process of its own: with every number of processes, and by one process also a quarter of the recordings, on
-which memory must not depend. Time is that of the whole preparation, the start of further processes included. Memory is
-the most that the first process has held, without the pages that the system keeps of files (Linux).
+which memory must not depend. Time is that of the whole preparation, imports included. Memory is the most that the
+first process has held, without the pages that the system keeps of files (Linux).
 """
 
-import json
+import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.stopwatch import options, show
+from benchmarks.stopwatch import Comparison, compare
 from tests.helpers.ntu_files import FIRST, body, recording, text
 
 DIFFERENT = 40  # recordings made; the others repeat them
 PREPARE = """
-import json, sys, time
+import sys
 from pathlib import Path
 from repro.skeleton import ntu
-start = time.perf_counter()
 ntu.prepare(Path(sys.argv[1]), subset=True, workers=int(sys.argv[2]))
-seconds = time.perf_counter() - start
-peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(json.dumps({"seconds": seconds, "peak_mb": int(peak) / 1024}))
+print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
@@ -54,30 +51,24 @@ def write(root: Path, recordings: int) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def prepared(root: str, workers: int) -> dict[str, float]:
-    """Seconds and MiB of a preparation in a process of its own, in a fresh folder of runs."""
+def prepared(root: str, workers: int) -> int:
+    """MiB of a preparation in a process of its own, in a fresh folder of runs."""
     with tempfile.TemporaryDirectory() as runs:
-        command = [sys.executable, "-c", PREPARE, root, str(workers)]
-        environment = os.environ | {"REPRO_RUNS": runs}
-        return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+        command, environment = [sys.executable, "-c", PREPARE, root, str(workers)], os.environ | {"REPRO_RUNS": runs}
+        return int(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def main() -> None:
-    """Print rates by number of processes, ratios to the first, and memory by number of recordings."""
-    settings = options(__doc__, recordings=8192, workers="1,2", rounds=3)
-    counts = [int(count) for count in settings.workers.split(",")]
+def works(settings: argparse.Namespace) -> Iterator[Comparison]:
+    """Every number of processes; then memory."""
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as quarter:
         megabytes = write(Path(whole), settings.recordings) / 1e6
         write(Path(quarter), settings.recordings // 4)
-        rounds = [{count: prepared(whole, count) for count in counts} for _ in range(settings.rounds)]
-        small = prepared(quarter, 1)
-    print(f"{settings.recordings} recordings, {megabytes:.0f} MB; least / median / most of {settings.rounds} rounds")
-    taken = {f"{count} processes": [each[count]["seconds"] for each in rounds] for count in counts}
-    show(taken, megabytes, "MB", f"{counts[0]} processes")
-    for count in counts:
-        print(f"{count} processes: {statistics.median(each[count]['peak_mb'] for each in rounds):.0f} MiB")
-    print(f"1 process, a quarter of the recordings: {small['peak_mb']:.0f} MiB")
+        counts = [int(count) for count in settings.workers.split(",")]
+        runs = {f"{count} processes": lambda count=count: prepared(whole, count) for count in counts}
+        title = f"{settings.recordings} recordings, {megabytes:.0f} MB"
+        yield Comparison(title, runs, megabytes, "MB", f"{counts[0]} processes")
+        print(f"MiB by one process: {prepared(whole, 1)}, of a quarter of the recordings {prepared(quarter, 1)}")
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, works, rounds=3, warm_up=0, recordings=8192, workers="1,2")

@@ -9,19 +9,19 @@ of a ResNet-18, stock stem, at 64 pixels. Memory is that of the tensors that eac
 counted by torch's profiler.
 """
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.stopwatch import CPU, options, peak, pictures, show, turns
+from benchmarks.stopwatch import CPU, Comparison, compare, pictures
 from repro.contrast.objectives import jcl, vanilla
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
 
 BATCH, FEATURES, ENTRIES, TEMPERATURE, STRENGTH = 128, 128, 65536, 0.2, 4.0
-ROUNDS = 5
 
 
 def plain_vanilla(query: Tensor, keys: Tensor, negatives: Tensor) -> Tensor:
@@ -39,33 +39,20 @@ LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 
 
-def backward(loss: Callable[[Tensor, Tensor, Tensor], Tensor], count: int) -> Callable[[], None]:
-    """A call of a loss on made-up features, forward and backward."""
-    draws = torch.Generator().manual_seed(0)
-    shapes = ((BATCH, FEATURES), (BATCH, count, FEATURES), (ENTRIES, FEATURES))
-    query, keys, negatives = (functional.normalize(torch.randn(shape, generator=draws), dim=-1) for shape in shapes)
-    query.requires_grad_()
-    return lambda: loss(query, keys, negatives).backward()
-
-
-def step(method: str, count: int) -> Callable[[], object]:
-    """A training step."""
-    recipe = paper("cifar10", method, small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
-                   head="moco_v2", projection=FEATURES, dictionary=ENTRIES, precision="float32")
-    return Pretrainer(recipe, pictures(4 * BATCH), seed=0, device=CPU).step
-
-
-def main() -> None:
-    """Print time and memory for every number of keys."""
-    settings = options(__doc__, threads=2, keys="1,2,4,8,16")
-    torch.set_num_threads(settings.threads)
+def works(settings: argparse.Namespace) -> Iterator[Comparison]:
+    """Losses on made-up features and steps of training, for every number of keys."""
+    draws, images = torch.Generator().manual_seed(0), pictures(4 * BATCH)
     for count in map(int, settings.keys.split(",")):
-        works = {name: backward(loss, count) for name, loss in LOSSES.items()}
-        works |= {f"step of {method}": step(method, count) for method in ("jcl", "vanilla")}
-        print(f"M' = {count}; least / median / most of {ROUNDS} rounds")
-        show(turns(works, ROUNDS), BATCH, "queries", "vanilla, plain")
-        print("; ".join(f"{name} {peak(work):.0f} MiB" for name, work in works.items()))
+        shapes = ((BATCH, FEATURES), (BATCH, count, FEATURES), (ENTRIES, FEATURES))
+        features = [functional.normalize(torch.randn(shape, generator=draws), dim=-1) for shape in shapes]
+        features[0].requires_grad_()
+        calls = {name: lambda loss=loss, features=features: loss(*features).backward() for name, loss in LOSSES.items()}
+        for method in ("jcl", "vanilla"):
+            recipe = paper("cifar10", method, small=False, size=64, resize=64, keys=count, batch=BATCH, epochs=100000,
+                           head="moco_v2", projection=FEATURES, dictionary=ENTRIES, precision="float32")
+            calls[f"step of {method}"] = Pretrainer(recipe, images, seed=0, device=CPU).step
+        yield Comparison(f"M' = {count}", calls, BATCH, "queries", "vanilla, plain", memory=True)
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, works, keys="1,2,4,8,16")

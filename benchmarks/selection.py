@@ -9,15 +9,15 @@ within a call need at once. The limits are 1.3 s of two cores, 300 MB, and three
 by `benchmarks.gpu`.
 """
 
+import argparse
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from benchmarks.stopwatch import CPU, options, peak, show, turns
-from repro.contrast.negatives import gradient_factors, kmeans_plusplus, select
-from repro.run.device import hardware
+from benchmarks.stopwatch import CPU, Comparison, compare
+from repro.contrast.active import gradient_factors, kmeans_plusplus, select
 
 POOL, QUERIES, FEATURES, CHOSEN, PLAIN_FEATURES = 38400, 128, 512, 128, 256
 SMALL_POOL, SMALL_FEATURES = 2000, 64
@@ -33,11 +33,7 @@ def made_up(pool: int, features: int, device: torch.device) -> tuple[Tensor, Ten
 
 
 def selection(
-    device: torch.device,
-    pool: int = POOL,
-    chosen: int = CHOSEN,
-    features: int = FEATURES,
-    strategy: str = "gradient",
+    device: torch.device, pool: int = POOL, chosen: int = CHOSEN, features: int = FEATURES, strategy: str = "gradient",
     **given: object,
 ) -> Callable[[], Tensor]:
     """A call of `select` over made-up features."""
@@ -46,41 +42,25 @@ def selection(
     return functools.partial(select, strategy, *made_up(pool, features, device), **given)
 
 
-def plain() -> Callable[[], Tensor]:
-    """A call of `kmeans_plusplus` over points."""
-    points = torch.randn(POOL, PLAIN_FEATURES, generator=torch.Generator().manual_seed(0))
-    return functools.partial(kmeans_plusplus, points, n_select=CHOSEN, generator=torch.Generator().manual_seed(0))
-
-
-def sklearn_on_materialised() -> Callable[[], object]:
-    """A call of scikit-learn's function over the outer products."""
-    from sklearn.cluster import kmeans_plusplus as sklearn_kmeans_plusplus
+def works(settings: argparse.Namespace) -> Iterator[Comparison]:
+    """Ours beside scikit-learn's function over the outer products, then beside plain seeding."""
+    from sklearn import cluster
 
     a, b = gradient_factors(*made_up(SMALL_POOL, SMALL_FEATURES, CPU))
     materialised = torch.einsum("pd,pe->pde", a, b).flatten(1).numpy()
-    return functools.partial(sklearn_kmeans_plusplus, materialised, CHOSEN, random_state=0, n_local_trials=1)
-
-
-def main() -> None:
-    """Print a line per work, of how many selections a second it makes, then memory."""
-    settings = options(__doc__, threads=2, rounds=5)
-    torch.set_num_threads(settings.threads)
-    print(f"{hardware(CPU)['device']}, {settings.threads} threads")
-    print(f"least / median / most of {settings.rounds} rounds")
-    small = {"scikit-learn": sklearn_on_materialised(), "ours": selection(CPU, SMALL_POOL, features=SMALL_FEATURES)}
-    print(f"pool {SMALL_POOL}, {SMALL_FEATURES} features; scikit-learn on materialised gradients")
-    show(turns(small, settings.rounds), 1, "selections", "scikit-learn")
-    works = {
-        "plain": plain(),
+    other = functools.partial(cluster.kmeans_plusplus, materialised, CHOSEN, random_state=0, n_local_trials=1)
+    pair = {"scikit-learn": other, "ours": selection(CPU, SMALL_POOL, features=SMALL_FEATURES)}
+    yield Comparison(f"pool {SMALL_POOL}, {SMALL_FEATURES} features", pair, 1, "selections", "scikit-learn")
+    draws = torch.Generator().manual_seed(0)
+    points = torch.randn(POOL, PLAIN_FEATURES, generator=draws)
+    calls = {
+        "plain": functools.partial(kmeans_plusplus, points, n_select=CHOSEN, generator=draws),
         "ours": selection(CPU),
         "half the pool excluded": selection(CPU, excluded=torch.arange(POOL) % 2 == 0),
-        "normalised queries": selection(CPU, normalised=True),
-        "feature": selection(CPU, strategy="feature"),
     }
-    print(f"pool {POOL}, {FEATURES} features; plain seeding of {PLAIN_FEATURES}")
-    show(turns(works, settings.rounds), 1, "selections", "plain")
-    print("MiB beyond the inputs: " + "; ".join(f"{name} {peak(work):.0f}" for name, work in works.items()))
+    title = f"pool {POOL}, {FEATURES} features; plain seeding of {PLAIN_FEATURES}"
+    yield Comparison(title, calls, 1, "selections", "plain", memory=True)
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, works)

@@ -1,23 +1,42 @@
-"""Works measured in turns: seconds and memory of each, and how far rounds lie apart."""
+"""Works measured in turns: seconds and memory of each, and how far rounds lie apart; and made-up data."""
 
 import argparse
 import functools
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
-from torch.utils.flop_counter import FlopCounterMode
 
 from repro.image.data import ImageSet
+from repro.run.device import hardware
 from repro.skeleton.data import SkeletonSet
 
 CPU = torch.device("cpu")
 Works = Mapping[str, Callable[[], object]]
-Seconds = dict[str, list[float]]
+Clock = Callable[[], float]
+
+
+class Comparison(NamedTuple):
+    """Works that do the same in other ways.
+
+    Attributes:
+        title: what all of them do.
+        works: by name.
+        amount, unit: how much of what a call gets done.
+        beside: the work that the others are compared with.
+        memory: whether to measure it too, in a further call.
+    """
+
+    title: str
+    works: Works
+    amount: float
+    unit: str
+    beside: str
+    memory: bool = False
 
 
 def options(doc: str, **defaults: Any) -> argparse.Namespace:
@@ -29,44 +48,47 @@ def options(doc: str, **defaults: Any) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def turns(
-    works: Works, rounds: int, *, calls: int = 1, warm_up: int = 1, clock: Callable[[], float] = time.perf_counter
-) -> Seconds:
+def compare(
+    doc: str, comparisons: Callable[[argparse.Namespace], Iterator[Comparison]], *, clock: Clock = time.perf_counter,
+    threads: int = 2, rounds: int = 5, warm_up: int = 1, **defaults: Any,
+) -> None:
+    """Print how much works get done a second, how many times as much as the one beside them, and their memory.
+
+    Args:
+        doc: of the benchmark; its first line is its help.
+        comparisons: makes them of the options of the command line, and goes on when one is measured.
+        clock: seconds.
+        threads, rounds, warm_up, defaults: options and their defaults.
+    """
+    settings = options(doc, threads=threads, rounds=rounds, warm_up=warm_up, **defaults)
+    torch.set_num_threads(settings.threads)
+    print(f"{hardware(CPU)['device']}, {settings.threads} threads; least / median / most of {settings.rounds} rounds")
+    for comparison in comparisons(settings):
+        print(comparison.title)
+        taken = turns(comparison.works, settings.rounds, warm_up=settings.warm_up, clock=clock)
+        for name, seconds in taken.items():
+            rates = spread([comparison.amount / own for own in seconds], ".4g")
+            times = spread([other / own for other, own in zip(taken[comparison.beside], seconds, strict=True)], ".3g")
+            print(f"{name:<28} {rates:<28} {comparison.unit} a second, {times} times {comparison.beside}")
+            if comparison.memory:
+                print(f"{'':<28} {peak(comparison.works[name]):.0f} MiB")
+
+
+def turns(works: Works, rounds: int, *, warm_up: int = 1, clock: Clock = time.perf_counter) -> dict[str, list[float]]:
     """Seconds of a call of every work in each round; the first rounds, in which libraries get ready, do not count."""
-    taken: Seconds = {name: [] for name in works}
+    taken: dict[str, list[float]] = {name: [] for name in works}
     for number in range(warm_up + rounds):
         for name, work in works.items():
             start = clock()
-            for _ in range(calls):
-                work()
+            work()
             if number >= warm_up:
-                taken[name].append((clock() - start) / calls)
+                taken[name].append(clock() - start)
     return taken
 
 
-def spread(values: Sequence[float], form: str = ".3g") -> str:
+def spread(values: Sequence[float], form: str) -> str:
     """Least, median and most of at least one value."""
     return " / ".join(format(value, form) for value in (min(values), statistics.median(values), max(values)))
-
-
-def show(taken: Seconds, amount: float, unit: str, beside: str) -> None:
-    """Print a line for each work: how much it gets done a second, and how many times as much as one of them."""
-    for name, seconds in taken.items():
-        rates = spread([amount / own for own in seconds], ".4g")
-        times = spread([other / own for other, own in zip(taken[beside], seconds, strict=True)], ".2f")
-        print(f"{name:<28} {rates:<28} {unit} a second, {times} times {beside}")
-
-
-def wait(device: torch.device) -> None:
-    """Until the device has done what it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def seconds(work: Callable[[], object], device: torch.device, *, repeats: int = 5, warm_up: int = 2) -> float:
-    """Time of one call, until the device has done it: the median of several."""
-    taken = turns({"work": lambda: (work(), wait(device))}, repeats, warm_up=warm_up)
-    return statistics.median(taken["work"])
 
 
 def peak(work: Callable[[], object]) -> float:
@@ -79,13 +101,6 @@ def peak(work: Callable[[], object]) -> float:
         level += event.nbytes()
         highest = max(highest, level)
     return highest / 2**20
-
-
-def operations(step: Callable[[], object]) -> int:
-    """Additions and multiplications in the matrix products and convolutions of a step."""
-    with FlopCounterMode(display=False) as counter:
-        step()
-    return counter.get_total_flops()
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """Every benchmark can be started; all parts of a GPU's are tried on a CPU."""
 
 import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import gpu, ntu_epoch, taxonomy_step
+from benchmarks import gpu, skeleton_step
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "stopwatch")
-OPTIONAL = ("kornia", "lightly")  # the dependency group "bench"
-MISSING = ("av", "dask", "distributed", "IPython", "ipywidgets", "kornia", "librosa", "lightly", "nbconvert",
+MISSING = ("av", "dask", "distributed", "IPython", "ipywidgets", "librosa", "lightly", "nbconvert",
            "papermill", "pooch", "requests", "safetensors", "sklearn", "statsmodels")
 SCRIPT = """
 import runpy, sys
@@ -28,15 +26,10 @@ runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_benchmark_can_be_imported_and_says_how_it_is_called(name):
-    source = (BENCHMARKS / f"{name}.py").read_text()
-    lacking = [library for library in OPTIONAL
-               if f"\nimport {library}" in source and not importlib.util.find_spec(library)]
-    if lacking:
-        pytest.skip(f"needs {lacking[0]}")
     assert f"python3 -m benchmarks.{name}" in importlib.import_module(f"benchmarks.{name}").__doc__
 
 
-@pytest.mark.parametrize("learner", [gpu.FilledPools, *list(ntu_epoch.KINDS.values())[1:], taxonomy_step.Plain])
+@pytest.mark.parametrize("learner", [gpu.FilledPools, skeleton_step.Padded, skeleton_step.PaddedToTheLongest])
 def test_what_the_learner_of_a_benchmark_overrides_is_there(learner):
     methods = {name for name, value in vars(learner).items() if callable(value)}
     assert methods and methods <= {*dir(learner.__base__)}
@@ -50,22 +43,21 @@ def test_every_part_of_a_gpu_measures_something_without_the_libraries_that_a_mac
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results = json.loads(output.read_text())
-    assert list(results) == ["hardware", *(name for name in gpu.PARTS if name != "cells")]  # which asks for real data
+    assert list(results) == ["hardware", *gpu.PARTS]
     for name, rows in results.items():
         for row in rows if name != "hardware" else []:
             assert "error" not in row and all(value >= 0 for value in row.values() if isinstance(value, float)), row
     assert all(row["all"] == 0 for row in results["equality"])  # a CPU records nothing
-    assert all(any(name.startswith("share of") for name in row) for row in results["steps"])
 
 
 def test_a_part_that_fails_leaves_the_others_alone_and_none_begins_when_time_is_up(monkeypatch, capsys):
-    def failing(device, tiny, rates):
+    def failing(device, tiny):
         yield {"what": "first"}
         raise RuntimeError("no such kernel")
 
     monkeypatch.setitem(gpu.PARTS, "views", failing)
-    first, error = gpu.rows_of("views", torch.device("cpu"), gpu.time.perf_counter(), {})
+    first, error = gpu.rows_of("views", torch.device("cpu"), gpu.time.perf_counter())
     assert first["what"] == "first" and error["error"] == "RuntimeError: no such kernel"
     assert "no such kernel" in capsys.readouterr().err
-    late, = gpu.rows_of("views", torch.device("cpu"), gpu.time.perf_counter() - gpu.TIME - 1, {})
+    late, = gpu.rows_of("views", torch.device("cpu"), gpu.time.perf_counter() - gpu.TIME - 1)
     assert "no time was left" in late["error"]

@@ -23,9 +23,6 @@ ELSEWHERE = {  # by the test that executes them, or says what they do with files
     "tests/examples/test_skeleton_data_set.py": [
         "repro recipe taxonomy --dataset utd_mhad",
         "repro run taxonomy --dataset utd_mhad --preset smoke --objectives AE+CE"],
-    "tests/examples/test_image_data_set.py": [
-        "repro data import svhn part.npz", "repro recipe image_methods --dataset svhn",
-        "repro run image_methods --dataset svhn --subset --preset smoke --method ressl"],
 }
 LISTED = [command for listed in ELSEWHERE.values() for command in listed]
 OF_RUNS = ("against", "all", "device", "engine", "output", "plan", "seeds", "workers")  # options that are no field

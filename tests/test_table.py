@@ -23,6 +23,7 @@ from repro.run.store import Store
 from repro.table import FROM_PRESET, Table, by_preset
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
+COST = {"finished": "2026", "commit": "c"}
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
 
 
@@ -584,8 +585,9 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(*(written(cell, evaluation=2) for cell in committed)))
-    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": {"finished": "2026", "commit": "c"}})
+    rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
+    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
+    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     first, *_ = found.values.tolist()
     assert (found["ours"][0], found["n_seeds"][0]) == (50.5, 2)

@@ -13,12 +13,12 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.data import Pairs, channels_of, drawn, members, modalities_of
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
+from repro.contrast import SAMPLERS
+from repro.contrast.active import select
 from repro.contrast.arguments import NonFinite
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.contrast.negatives import select
 from repro.contrast.objectives import info_nce
-from repro.contrast.samplers import SAMPLERS
 from repro.data.parallel import ahead
 from repro.run.fit import NonFiniteLoss
 from repro.run.learner import Learner, ShuffledBatches, seeds
@@ -183,7 +183,7 @@ class Pretrainer(Gatherer):
         if self.recipe.method == "cmacc" and self.recipe.renewed:
             return "keys of selected negatives are made of views that the host draws"
         if self.recipe.method == "cmacc" and self.sampler.waits:
-            return f"the sampler {self.sampler.name} waits for the device"
+            return f"the sampler {self.recipe.sampler} waits for the device"
         return super().unrecordable()
 
     def _supervised(self, views: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
@@ -246,6 +246,8 @@ class Pretrainer(Gatherer):
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
         Samplers that take the batch itself for candidates too exclude none.
+
+        Source: CM-ACC, Alg. 2; `select` chooses.
         """
         if self.fills_pools:
             for modality in MODALITIES:  # in place, as what was recorded looks there
@@ -264,7 +266,7 @@ class Pretrainer(Gatherer):
                 candidates, candidate_items = torch.cat([own, candidates]), torch.cat([items, candidate_items])
                 excluded = None
             selected = select(
-                self.sampler.name, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
+                self.recipe.sampler, candidates, embedding, hidden, n_select=self.recipe.batch, excluded=excluded,
                 generator=self.selection_generator, temperature=self.recipe.posterior_temperature,
                 normalised=self.recipe.normalised, checked=not self.fixed or self.sampler.waits,
             )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, VIEWS, WIDTHS
 from repro.audiovisual.decode import LARGEST_CROP
-from repro.contrast.samplers import SAMPLERS
+from repro.contrast import SAMPLERS
 from repro.data import manifest
 from repro.recipe import LARGEST, Recipe, Values, choose, distinct, of, setting, swept
 from repro.table import Lazy, Study

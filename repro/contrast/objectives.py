@@ -126,51 +126,18 @@ def sce(
     Returns:
         Scalar in nats, at least 0; ln(K + 1) when all logits agree.
 
-    Source: SCE supplement, Alg. 1 and the proof of its decomposition.
+    Source: SCE supplement, the loss that its proof decomposes, and Alg. 1, which has the logit of 0.
     """
-    _check_weight(weight)
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
     query, key, negatives = _checked(query, key, negatives, temperature=temperature, key_temperature=key_temperature)
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
-    relations, leak = _relations(key, negatives, key_temperature, masked_positive)       # (N, K), (N,)
-    attracted = leak * positive + (1 - leak) * (relations * logits).sum(1)               # (N,)
+    similarities = _similarities(key, negatives.detach(), key_temperature)               # (N, K)
+    leak = key.new_zeros(len(key)) if masked_positive else torch.sigmoid(-similarities.logsumexp(1))     # (N,) s_i0
+    attracted = leak * positive + (1 - leak) * (similarities.softmax(1) * logits).sum(1)                 # (N,)
     normaliser = torch.logaddexp(positive, logits.logsumexp(1))                          # (N,)
     return (normaliser - weight * positive - (1 - weight) * attracted).mean()
-
-
-def sce_target(
-    key: Tensor, negatives: Tensor, key_temperature: float, weight: float, masked_positive: bool = True
-) -> Tensor:
-    """What `sce` would have the query predict: w_i = weight e_0 + (1 - weight) s_i. Arguments and errors are its own.
-
-    (N, K + 1) shares of the positive key, column 0, and of the dictionary's entries; each row adds up to 1. With a
-    weight of 0 and a masked positive, columns 1 to K are the target of `ressl`.
-
-    Source: SCE supplement, Alg. 1.
-    """
-    _check_weight(weight)
-    check_shapes(_ADVICE, key=(key, "N d"), negatives=(negatives, "K d"))
-    check_temperatures(key_temperature=key_temperature)
-    key, negatives = raised(key.detach(), negatives)
-    relations, leak = _relations(key, negatives, key_temperature, masked_positive)
-    positive = weight + (1 - weight) * leak.unsqueeze(1)                                 # (N, 1)
-    return torch.cat([positive, (1 - positive) * relations], dim=1)
-
-
-def prediction(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    """What the query predicts: p_i, the softmax of [q_i.k_i, q_i.n_1, ..., q_i.n_K]/t.
-
-    `info_nce`, whose arguments and errors these are, is the mean of -log p_i0, and `sce` the cross-entropy of p_i with
-    `sce_target`. `ressl` leaves column 0 out and lets the others add up to 1.
-
-    Returns:
-        (N, K + 1) probabilities of the positive key, column 0, and of the dictionary's entries; each row adds up to 1.
-
-    Source: He et al. 2020, Eq. 1; SCE supplement, Alg. 1.
-    """
-    query, key, negatives = _checked(query, key, negatives, temperature=temperature)
-    positive = (query * key).sum(1, keepdim=True) / temperature                          # (N, 1)
-    return torch.cat([positive, _similarities(query, negatives, temperature)], dim=1).softmax(1)
 
 
 def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key_temperature: float) -> Tensor:
@@ -185,7 +152,7 @@ def ressl(query: Tensor, key: Tensor, negatives: Tensor, temperature: float, key
     """
     query, key, negatives = _checked(query, key, negatives, temperature=temperature, key_temperature=key_temperature)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
-    relations, _ = _relations(key, negatives, key_temperature)                           # (N, K)
+    relations = _similarities(key, negatives.detach(), key_temperature).softmax(1)       # (N, K)
     return (logits.logsumexp(1) - (relations * logits).sum(1)).mean()
 
 
@@ -314,20 +281,6 @@ def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
     """Dot products in units of the temperature, never in half precision: (N, d), (K, d) -> (N, K)."""
     with torch.autocast(query.device.type, enabled=False):
         return (query / temperature) @ entries.T
-
-
-def _relations(
-    key: Tensor, negatives: Tensor, key_temperature: float, masked_positive: bool = True
-) -> tuple[Tensor, Tensor]:
-    """How a key sees the dictionary: the shares of its entries among themselves, (N, K), and s_i0 of `sce`, (N,)."""
-    logits = _similarities(key, negatives.detach(), key_temperature)
-    leak = key.new_zeros(len(key)) if masked_positive else torch.sigmoid(-logits.logsumexp(1))
-    return logits.softmax(1), leak
-
-
-def _check_weight(weight: float) -> None:
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight={weight} should be between 0 (relations alone) and 1 (the positive key alone)")
 
 
 def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:

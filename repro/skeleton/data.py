@@ -13,7 +13,7 @@ from torch import Tensor
 
 from repro.data import archives, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
-from repro.data.prepared import made_once, place_of
+from repro.data.prepared import Arrays, first_rows, made_once, place_of
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
 from repro.skeleton.pipelines import FRAMES, KINECT, transform
@@ -90,19 +90,9 @@ class SkeletonSet:
         """(n, T, D) float32, T the longest length, zero after a sequence's end; built when it is first asked for."""
         return Sequences(self.frames, self.lengths).batch(torch.arange(len(self.lengths)))[0]
 
-    @property
-    def repeated(self) -> Tensor:
-        """(n,) bool, the test sequences that equal a training sequence, coordinate for coordinate."""
-        return self._in_both & self.test
-
-    @property
-    def originals(self) -> Tensor:
-        """(n,) bool, the training sequences that a test sequence repeats."""
-        return self._in_both & self.train
-
     @functools.cached_property
-    def _in_both(self) -> Tensor:
-        """(n,) bool, the sequences that stand in the training split and in the test split."""
+    def in_both(self) -> Tensor:
+        """(n,) bool, the sequences that stand in both splits, equal coordinate for coordinate."""
         parts = self.frames.split(self.lengths.tolist())
         contents = [hashlib.sha256(part.numpy()).digest() for part in parts]  # frames of a large set stay in their file
         known, asked = (set(itertools.compress(contents, part.tolist())) for part in (self.train, self.test))
@@ -148,9 +138,12 @@ def load(
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
     if large:
         pipeline = "authors" if pipeline == "default" else pipeline
-        prepared = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
-        return _of_prepared("ntu (subset)" if subset else "ntu", prepared, split)
-    return prepare(declared, _recordings(declared, root), split, pipeline)
+        made = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
+        return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
+    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
+    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
+    return prepare(declared, made_once(place_of(name, made_of), read) if members else read(), split, pipeline)
 
 
 def examples(
@@ -189,15 +182,11 @@ def prepare(
     _check_counts(f"{name}: recordings longer than {LONGER_THAN} frames", masks, split.kept or split.expect)
     parts = np.split(recordings["frames"], recordings["lengths"].cumsum()[:-1])
     parts = [transform(part, pipeline, body.axes) for part in parts if len(part) > LONGER_THAN]
-    sequences = np.zeros((len(parts), FRAMES, 3 * body.joints), dtype=np.float32)
-    for row, part in zip(sequences, parts, strict=True):
-        row[:len(part)] = part.reshape(len(part), -1)
+    padded = [np.pad(part, ((0, FRAMES - len(part)), (0, 0))) for part in parts]
     arrays = {"lengths": np.array([len(part) for part in parts]), "labels": recordings["labels"][long], **masks}
-    digest = npz.digest({"sequences": sequences} | arrays)
-    arrays |= {"frames": sequences[np.arange(FRAMES) < arrays["lengths"][:, None]]}
+    digest = npz.digest({"sequences": np.stack(padded)} | arrays)
     arrays |= {column: recordings[column][long] for column in ("views", "subjects")}
-    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return SkeletonSet(name, **tensors, actions=body.actions, bones=body.bones, digest=digest)
+    return _as_set(name, declared, arrays | {"frames": np.concatenate(parts)}, digest)
 
 
 @dataclass(frozen=True)
@@ -229,21 +218,19 @@ class RecordedView:
         parts = []
         for number, recording in enumerate(recordings):
             try:
-                parts.append(torch.from_numpy(self._sequence(recording)))
+                if self.pipeline not in NTU_PIPELINES:
+                    frames = readers.checked(recording, self.joints)
+                    parts.append(torch.from_numpy(transform(frames, self.pipeline, self.axes)))
+                elif isinstance(recording, bytes):
+                    parts.append(torch.from_numpy(ntu.transformed(recording, self.pipeline)))
+                else:
+                    raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
             except ValueError as error:
                 raise ValueError(f"recording {number}: {error}") from error
         if not parts:
             raise ValueError("there is no recording; give a list of at least one")
         lengths = torch.tensor([len(part) for part in parts])
         return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True), lengths
-
-    def _sequence(self, recording: np.ndarray | bytes) -> np.ndarray:
-        if self.pipeline in NTU_PIPELINES:
-            if not isinstance(recording, bytes):
-                raise ValueError(f"pipeline {self.pipeline!r} takes the contents of a .skeleton file, as bytes")
-            return ntu.transformed(recording, self.pipeline)
-        frames = transform(readers.checked(recording, self.joints), self.pipeline, self.axes)
-        return frames.reshape(len(frames), -1).astype(np.float32)
 
 
 def recorded_view(recipe: SkeletonRecipe) -> RecordedView:
@@ -265,24 +252,19 @@ def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[
     check_counts(what, counts, expected, "compare the files with the data set's manifest in data_manifests/")
 
 
-def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> SkeletonSet:
+def _of_prepared(name: str, made: Arrays, split: manifest.Split) -> SkeletonSet:
     """NTU RGB+D, split; raises ValueError if nothing is left to train or to test."""
-    columns = ntu.columns(prepared.names)
+    columns, frames = ntu.columns(ntu.names_of(made)), made.arrays["frames"]
     masks = split.masks(columns)
     if empty := [part for part, mask in masks.items() if not mask.any()]:
         raise ValueError(f"{name}: none of its recordings belongs to {empty[0]}; add some, or choose another protocol")
-    arrays = {"lengths": prepared.lengths, **columns, **masks}
-    hashed = npz.digest({key: arrays[key] for key in ("lengths", "labels", "train", "test")})
-    digest = hashlib.sha256(f"{prepared.digest} {hashed}".encode()).hexdigest()
-    tensors = {key: torch.from_numpy(array) for key, array in (arrays | {"frames": prepared.frames}).items()}
-    actions, bones = DATASETS["ntu"].skeletons.actions, bones_of("ntu", prepared.frames.shape[1])
-    return SkeletonSet(name, **tensors, actions=actions, bones=bones, digest=digest)
+    lengths = np.diff(first_rows(made.usable, "frames"))
+    hashed = npz.digest({"lengths": lengths, "labels": columns["labels"], **masks})
+    digest = hashlib.sha256(f"{made.digests['frames']} {hashed}".encode()).hexdigest()
+    return _as_set(name, DATASETS["ntu"], {"frames": frames, "lengths": lengths, **columns, **masks}, digest)
 
 
-def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
-    """What the reader makes of the files below `root`: checked every time, read once and kept among prepared arrays."""
-    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    if not members:
-        return readers.read(members, declared)
-    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
-    return made_once(place_of(declared.name, made_of), lambda: readers.read(members, declared))
+def _as_set(name: str, declared: Manifest, arrays: Mapping[str, np.ndarray], digest: str) -> SkeletonSet:
+    tensors = {column: torch.from_numpy(array) for column, array in arrays.items()}
+    bones = bones_of(declared.name, arrays["frames"].shape[1])
+    return SkeletonSet(name, **tensors, actions=declared.skeletons.actions, bones=bones, digest=digest)

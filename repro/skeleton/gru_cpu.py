@@ -43,9 +43,6 @@ class GRU(nn.GRU):
     Under autocast, matrix products are in bfloat16 and everything else stays in float32.
     """
 
-    def __init__(self, features: int, units: int, layers: int) -> None:
-        super().__init__(features, units, layers)
-
     def forward(self, inputs: Tensor, frames: int | None = None, packing: Packing | None = None) -> Tensor:
         """States of the top layer, (T, N, H), or (R, H) for the rows of a packing.
 

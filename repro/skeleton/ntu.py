@@ -5,7 +5,7 @@ The text is read once, in parallel, into one array file that is mapped into memo
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -182,21 +182,10 @@ PIPELINES = {"authors": authors, "predict_cluster": predict_cluster}
 # ------------------------------------------------------------------------------------------------ preparation
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The usable recordings of the distribution after a pipeline."""
-
-    frames: np.ndarray        # (sum of lengths, D) float32, mapped from its file
-    lengths: np.ndarray       # (n,) int64
-    names: np.ndarray         # (n,) text such as `S001C001P001R001A001`, sorted
-    digest: str               # hex sha256 of the frames
-    bad: dict[str, str]       # reasons by name for files that could not be used and were skipped
-
-
 def prepare(
     root: Path | None = None, *, pipeline: str = "authors", subset: bool = False, skip_bad: bool = False,
     workers: int = 1,
-) -> Prepared:
+) -> Arrays:
     """Read the distribution below `root` and keep what a pipeline makes of it; at once if that was done before.
 
     Args:
@@ -206,6 +195,9 @@ def prepare(
         skip_bad: leave out files that cannot be used; only with `subset`, since the official counts need all of them.
         workers: processes that read; with 1, this one does.
 
+    Returns:
+        The array `frames`, (sum of lengths, D) float32, and a record for each file.
+
     Raises:
         FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
         ValueError: if it is not the official one, or files cannot be used: how many, which and why.
@@ -213,32 +205,39 @@ def prepare(
     """
     choose("pipeline", pipeline, PIPELINES)
     path, items = _distribution(root, subset)
+    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
     make = functools.partial(sequence, pipeline=pipeline)
     try:
-        arrays = prepared.build(_place(items, pipeline), items, make, skip_bad=skip_bad and subset, workers=workers)
+        return prepared.build(place, items, make, skip_bad=skip_bad and subset, workers=workers)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return _prepared(arrays)
 
 
-def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Prepared:
+def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Arrays:
     """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
     _, items = _distribution(root, subset)
     options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
-    arrays = prepared.require(_place(items, pipeline), items, "ntu", f"repro data prepare ntu{options}")
-    made = _prepared(arrays)
-    _check(made.names, subset)
+    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
+    made = prepared.require(place, items, "ntu", f"repro data prepare ntu{options}")
+    _check(names_of(made), subset)
     return made
 
 
-def describe(made: Prepared) -> list[str]:
+def names_of(made: Arrays) -> list[str]:
+    """The recordings that can be used, sorted."""
+    return [record["name"] for record in made.usable]
+
+
+def describe(made: Arrays) -> list[str]:
     """What was prepared, in words: counts of every protocol, files that cannot be used, the digest."""
-    lines = [f"{len(made.names):,} recordings with {len(made.frames):,} frames of {made.frames.shape[1]} "
-             f"coordinates, {made.lengths.min()} to {made.lengths.max()} frames each"]
+    lengths = [record["rows"]["frames"] for record in made.usable]
+    lines = [f"{len(lengths):,} recordings with {sum(lengths):,} frames of {made.arrays['frames'].shape[1]} "
+             f"coordinates, {min(lengths)} to {max(lengths)} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
-        masks = split.masks(columns(made.names))
+        masks = split.masks(columns(names_of(made)))
         lines.append(f"{protocol}: {masks['train'].sum():,} train / {masks['test'].sum():,} test")
-    return [*lines, *prepared.described("files cannot be used", made.bad), f"sha256 of the frames {made.digest}"]
+    bad = prepared.described("files cannot be used", made.bad)
+    return [*lines, *bad, f"sha256 of the frames {made.digests['frames']}"]
 
 
 def sequence(item: Item, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -288,17 +287,3 @@ def _check(names: Iterable[str], subset: bool) -> None:
         counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
         check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
                      "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
-
-
-def _place(items: Sequence[Item], pipeline: str) -> Path:
-    return prepared.folder_of("ntu", FORMAT, items) / pipeline
-
-
-def _prepared(arrays: Arrays) -> Prepared:
-    return Prepared(
-        frames=arrays.arrays["frames"],
-        lengths=np.diff(prepared.first_rows(arrays.usable, "frames")),
-        names=np.array([record["name"] for record in arrays.usable]),
-        digest=arrays.digests["frames"],
-        bad=arrays.bad,
-    )

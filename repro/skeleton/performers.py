@@ -7,16 +7,18 @@ then place the joints, and the lower foot stays where it is on the floor: the bo
 in stature, tempo, size of movement, posture and hand, takes in heading, tempo, gait and the course of every joint.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
+
+from repro.skeleton import DATASETS
 
 RATE = 60                     # simulated frames per second
 MARGIN = 1.5                  # seconds simulated before and after an action
 JOINTS = 20                   # Kinect v1: hip centre, spine, shoulder centre, head; arms from 4 (left) and 8 (right):
                               # shoulder, elbow, wrist, hand; legs from 12 (left) and 16: hip, knee, ankle, foot
-PARENTS = (-1, 0, 1, 2, 2, 4, 5, 6, 2, 8, 9, 10, 0, 12, 13, 14, 0, 16, 17, 18)
-BONES = tuple((parent, joint) for joint, parent in enumerate(PARENTS) if parent >= 0)
+BONES = DATASETS["synthetic"].skeletons.bones  # (parent, joint), from the hip outwards
 MIRRORED = (0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15)
 HALF = {                      # metres from the parent: left, up, forward; the left half of the body, after NW-UCLA
     1: (0, 0.068, 0), 2: (0, 0.335, 0), 3: (0, 0.185, 0.02), 4: (0.165, -0.095, 0), 5: (0, -0.253, 0),
@@ -45,21 +47,14 @@ class Action:
     turning: float = 10.0                                     # degrees of the body, standard deviation over takes
 
 
-def arm(side: str, *degrees: float) -> dict[str, float]:
-    """One arm, `main` or `other`: degrees of raise, spread, roll and elbow."""
-    return {f"{side}_{part}": value for part, value in zip(("raise", "spread", "roll", "elbow"), degrees, strict=True)}
+def bent(parts: tuple[str, ...], sides: str, *degrees: float) -> dict[str, float]:
+    """The parts of a limb on the sides "main", "other" or "main other", in degrees."""
+    return {f"{side}_{part}": value for side in sides.split() for part, value in zip(parts, degrees, strict=True)}
 
 
-def both(*degrees: float) -> dict[str, float]:
-    """Both arms alike, degrees as of `arm`."""
-    return arm("main", *degrees) | arm("other", *degrees)
-
-
-def legs(thigh: float, knee: float) -> dict[str, float]:
-    """Both legs bent alike, degrees."""
-    return {"main_thigh": thigh, "main_knee": knee, "other_thigh": thigh, "other_knee": knee}
-
-
+arm = functools.partial(bent, ("raise", "spread", "roll", "elbow"))
+both = functools.partial(arm, "main other")
+legs = functools.partial(bent, ("thigh", "knee"), "main other")
 REST: dict[str, float] = {}
 CROUCH = {"pelvis": 42, "spine": 32, "neck": -15, **legs(48, 74)}
 REACHING = CROUCH | arm("main", 62, 6, 0, 12) | arm("other", 48, 8, 10, 35)

@@ -10,15 +10,16 @@ KINECT = (0, 1, 12, 16)       # joints of a body's frame of reference: middle of
 
 
 def transform(frames: np.ndarray, pipeline: str, axes: Sequence[int] = KINECT) -> np.ndarray:
-    """Put the frames of one recording, (T, joints, 3), through a pipeline of `load`; at most 50 frames come out.
+    """Put a recording (T, joints, 3) through a pipeline of `load`: at most 50 frames, (T', 3 joints) float32.
 
-    Everything is float64 and elementwise, which every machine rounds alike.
+    Until then everything is float64 and elementwise, which every machine rounds alike.
     """
     if pipeline != "raw":
         frames = view_invariant(frames, axes)
     if pipeline == "default":
         frames = scale(frames)
-    return interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
+    frames = interpolate(frames) if pipeline == "interpolate" else thin_out(frames)
+    return frames.reshape(len(frames), -1).astype(np.float32)
 
 
 def view_invariant(frames: np.ndarray, axes: Sequence[int] = KINECT) -> np.ndarray:

@@ -88,13 +88,11 @@ class Pretrainer(Learner):
     def compute(self) -> Tensor:
         """One optimisation step; each term of the loss, unweighted, and the loss, (terms + 1,)."""
         clean, lengths = self.sequences.padded(self.given.tensor("index"), self.bucket)
-        inputs, of_keys = {}, {}
-        if "augmented" in self.inputs:
-            inputs["augmented"] = self._view(clean, lengths)
+        drawn = {"flip": self.recipe.flip, "shear": self.recipe.shear, "generator": self.generator}
+        inputs = {name: augment(clean, lengths, **drawn) for name in ("augmented", "key") if name in self.inputs}
+        of_keys = {"key": inputs.pop("key")} if "key" in inputs else {}
         if "clean" in self.inputs:
             inputs["clean"] = clean
-        if "key" in self.inputs:
-            of_keys["key"] = self._view(clean, lengths)
         dictionaries = [
             dictionary.entries if "key" in self.needs[kind] else dictionary.entries[:0]  # which no key would ever enter
             for kind, dictionary in (("embedded", self.dictionary), ("decoded", self.sequence_dictionary))
@@ -129,10 +127,6 @@ class Pretrainer(Learner):
         """See `Learner.unrecordable`."""
         packs = "torch packs the sequences of a bidirectional encoder on the host"
         return packs if self.recipe.bidirectional else super().unrecordable()
-
-    def _view(self, clean: Tensor, lengths: Tensor) -> Tensor:
-        recipe = self.recipe
-        return augment(clean, lengths, flip=recipe.flip, shear=recipe.shear, generator=self.generator)
 
     def _packing(self, lengths: Tensor) -> Packing | None:
         """What the GRUs need to skip padding: decoders then leave zeros there, which no objective looks at."""

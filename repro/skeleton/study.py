@@ -83,7 +83,7 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
     data, recipe, last = learner.data, learner.recipe, {}
     if recipe.select == "best_on_test":
         right = _probed(learner, data, learner.features(data)[0], recipe.probe_learning_rate)
-        last = {"linear_last": _reported(right, "last")}
+        last = {"linear_last": _percent(right, "last")}
         learner.restore()
     readouts, embeddings = learner.features(data)
     test = data.test.to(readouts.device)
@@ -116,27 +116,21 @@ def _accuracies(learner: Pretrainer, readouts: Tensor, select: str) -> dict[str,
         "linear_standardised": _probed(learner, data, scaled, recipe.probe_standardised_rate),
         "knn1": (nearest_labels(*known) == test_labels)[None],
     }
-    result = {name: _reported(epochs, select) for name, epochs in right.items()}
-    result["linear_best"] = _reported(right["linear"], "best_on_test")
-    unseen = ~data.repeated[data.test].to(readouts.device)
-    if unseen.any():
-        result |= {f"{name}_unseen": _reported(epochs[:, unseen], select) for name, epochs in right.items()}
+    result = {"linear_best": _percent(right["linear"], "best_on_test")}
+    for name, epochs in right.items():
+        result |= _reported(name, epochs, data, select)
     return result
 
 
 def _without_originals(learner: Pretrainer, readouts: Tensor) -> dict[str, float]:
     """A linear probe trained without what the test split repeats; nothing where it repeats none or all of it."""
     data, recipe = learner.data, learner.recipe
-    others = data.train & ~data.originals
-    if not data.originals.any() or not others.any():
+    others = data.train & ~data.in_both
+    if not data.in_both.any() or not others.any():
         return {}
     reduced = dataclasses.replace(data, train=others)
     right = _probed(learner, reduced, readouts, recipe.probe_learning_rate)
-    result = {"linear_without_originals": _reported(right, recipe.select)}
-    unseen = ~data.repeated[data.test].to(readouts.device)
-    if unseen.any():
-        result["linear_without_originals_unseen"] = _reported(right[:, unseen], recipe.select)
-    return result
+    return _reported("linear_without_originals", right, data, recipe.select)
 
 
 def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_rate: float) -> Tensor:
@@ -147,7 +141,14 @@ def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_r
     return linear_predictions(*known, classes=len(data.actions), rates=rates, **settings) == test_labels
 
 
-def _reported(right: Tensor, select: str) -> float:
+def _reported(name: str, right: Tensor, data: SkeletonSet, select: str) -> dict[str, float]:
+    """An accuracy of (epochs, m) bool, and one without repeated test sequences, if there are others."""
+    unseen = ~data.in_both[data.test].to(right.device)
+    without = {f"{name}_unseen": _percent(right[:, unseen], select)} if unseen.any() else {}
+    return {name: _percent(right, select)} | without
+
+
+def _percent(right: Tensor, select: str) -> float:
     """Accuracy in percent, of (epochs, m) bool, at the epoch that is selected."""
     counts = right.sum(1).tolist()
     return 100 * (max(counts) if select == "best_on_test" else counts[-1]) / right.shape[1]

@@ -32,8 +32,9 @@ def read_ntu(contents: bytes, folder: Path) -> None:
     write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)
     for pipeline in ntu.PIPELINES:
         prepared = ntu.prepare(pipeline=pipeline, subset=True)
-        assert prepared.names.tolist() == [NTU_NAME] and prepared.lengths.sum() == len(prepared.frames) > 0
-        assert np.isfinite(prepared.frames).all(), f"frames of {pipeline} are not finite"
+        frames = prepared.arrays["frames"]
+        assert ntu.names_of(prepared) == [NTU_NAME] and prepared.records[0]["rows"]["frames"] == len(frames) > 0
+        assert np.isfinite(frames).all(), f"frames of {pipeline} are not finite"
     found, stated = ntu.parse(contents), ntu_files.slow_read(contents)
     numbers = list(dict.fromkeys(number for number, _, _ in stated))
     assert found.frame.tolist() == [frame for _, frame, _ in stated], "frames of bodies"

@@ -1,4 +1,4 @@
-"""A new encoder of skeletons is a class, a field and a line: the page's example, made in a copy."""
+"""A new encoder of skeletons is a class, a field and a line: the example beside this file, made in a copy."""
 
 from project_copy import changed
 
@@ -22,7 +22,7 @@ TOUCHED = ["repro/skeleton/graph.py", "repro/skeleton/model.py", "repro/skeleton
 
 
 def test_it_is_trained_beside_the_gru_whose_cell_stays_what_it_was_and_exported_with_its_graph(tmp_path):
-    _, told = changed(tmp_path, "A new encoder of skeletons", TOUCHED, COMMANDS)
+    _, told = changed(tmp_path, "encoder", TOUCHED, COMMANDS)
     _, header, *rows = next(iter(told.values())).splitlines()
     assert [row.split()[0] for row in rows] == ["gru", "graph"] and header.split()[0] == "encoder"
     assert "1 of 1 cells are finished" in told["run taxonomy --objectives CE --preset smoke --plan"]

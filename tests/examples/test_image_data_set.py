@@ -1,4 +1,4 @@
-"""A new image data set is a manifest and a reader: the change that docs/add_your_own.md shows, made in a copy."""
+"""A new image data set is a manifest and a reader: the example beside this file, made in a copy."""
 
 import re
 
@@ -48,7 +48,7 @@ except ValueError as error:
 
 def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
     touched = ["data_manifests/svhn.yaml", "repro/image/readers.py"]
-    _, told = changed(tmp_path, "A new image data set", touched, COMMANDS)
+    _, told = changed(tmp_path, "image_data_set", touched, COMMANDS)
     listed = told["data list"]
     assert "svhn         missing   SVHN, 99,289 digits" in listed
     assert re.search(r"ask for svhn at http://ufldl.stanford.edu/housenumbers/ and put it into \S+data, or", listed)

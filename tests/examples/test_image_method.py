@@ -1,4 +1,4 @@
-"""A new method on images is a function, its test and one `Method`: the page's example, made in a copy."""
+"""A new method on images is a function, its test and one `Method`: the example beside this file, made in a copy."""
 
 import json
 
@@ -19,7 +19,7 @@ TOUCHED = ["repro/contrast/objectives.py", "repro/image/methods.py", "tests/cont
 
 
 def test_it_is_trained_with_the_parts_and_fields_that_it_needs_and_drawn(tmp_path):
-    copy, told = changed(tmp_path, "A new method on images", TOUCHED, COMMANDS)
+    copy, told = changed(tmp_path, "image_method", TOUCHED, COMMANDS)
     _, header, *rows = next(iter(told.values())).splitlines()
     assert [row.split()[0] for row in rows] == ["vicreg", "random"] and header.split() == ["method", "ours"]
     assert "6 cells" in told["run image_methods --preset smoke --plan"]  # the table's own rows

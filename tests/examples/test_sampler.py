@@ -1,4 +1,4 @@
-"""A new sampler of negatives is a function, its test and one `Sampler`: the page's example, made in a copy."""
+"""A new sampler of negatives is a function, its test and a row of one table: the page's example, made in a copy."""
 
 from project_copy import changed
 
@@ -7,7 +7,7 @@ words = "--preset smoke --batch 16 --engine inline --device cpu"
 run("run", "ohem_vs_active", "--sampler", "margin,random", "--targets", "synthetic_audio", *words.split())
 run("run", "ohem_vs_active", "--preset", "smoke", "--plan")
 """
-TOUCHED = ["repro/contrast/samplers.py", "tests/contrast/test_margin.py"]
+TOUCHED = ["repro/contrast/__init__.py", "repro/contrast/active.py", "tests/contrast/test_margin.py"]
 
 
 def test_it_selects_in_a_training_and_is_in_no_row_of_the_table(tmp_path):

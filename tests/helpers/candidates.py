@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from repro.contrast.negatives import select
+from repro.contrast.active import select
 
 
 def drawing(seed):

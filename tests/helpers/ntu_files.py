@@ -5,10 +5,10 @@ import numpy as np
 FIRST = 72057594037931691  # 17 digits: as float64 it is its own successor
 
 
-def body(length, seed=0, at=(0.1, 0.2, 3.0)):
-    """(length, 25, 3) float32 of a standing figure that moves, hips across and spine up, taller than wide."""
-    rng = np.random.default_rng(seed)
-    frames = rng.normal(0, [0.1, 0.4, 0.1], (1, 25, 3)) + np.cumsum(rng.normal(0, 0.01, (length, 25, 3)), axis=0) + at
+def body(length, seed=0, joints=25):
+    """(length, joints, 3) float32 of a standing figure that moves, hips across and spine up, taller than wide."""
+    rng, shape = np.random.default_rng(seed), (length, joints, 3)
+    frames = rng.normal([0.1, 0.2, 3.0], [0.1, 0.4, 0.1], (1, joints, 3)) + rng.normal(0, 0.01, shape).cumsum(axis=0)
     frames[:, 1] = frames[:, 0] + [0.01, 0.3, -0.01]
     frames[:, 12], frames[:, 16] = frames[:, 0] + [-0.08, -0.05, 0.02], frames[:, 0] + [0.08, -0.06, -0.01]
     return frames.astype(np.float32)

@@ -1,4 +1,4 @@
-"""A copy of the project, the changes that docs/add_your_own.md shows made in it, and commands that run there."""
+"""A copy of the project, changes of docs/add_your_own.md and of tests/examples made in it, and commands there."""
 
 import re
 import shutil
@@ -16,11 +16,17 @@ def copied(folder):
     return folder
 
 
+def changes():
+    """What there is to apply: the block of every section of the page that has one, and the files of tests/examples."""
+    root = manifest.project_root()
+    page = (root / "docs" / "add_your_own.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^## ([^\n]*)\n(?:(?!^## ).)*?^```diff\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    return found | {path.stem: path.read_text(encoding="utf-8") for path in (root / "tests/examples").glob("*.diff")}
+
+
 def walk(title, copy):
-    """Make the change that a section of the page shows in a copy; returns the files that it names."""
-    page = (manifest.project_root() / "docs" / "add_your_own.md").read_text(encoding="utf-8")
-    section, = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    change = "".join(re.findall(r"^```diff\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
+    """Make a change in a copy; returns the files that it names."""
+    change = changes()[title]
     command, options = ["git", "apply", "--whitespace=error"], {"cwd": copy, "input": change, "text": True}
     counts = subprocess.run([*command, "--numstat"], **options, check=True, capture_output=True).stdout.splitlines()
     shown = len(re.findall(r"^\+(?!\+\+ )", change, re.MULTILINE))  # beyond a block's own number git reads nothing

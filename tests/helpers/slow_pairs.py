@@ -17,7 +17,7 @@ from repro.audiovisual import MODALITIES, augment
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.pretrain import OTHER
 from repro.audiovisual.recipe import SELF_SUPERVISED
-from repro.contrast.negatives import select
+from repro.contrast.active import select
 
 
 class Slow:

@@ -202,7 +202,7 @@ def test_prepare_and_load(distribution, packed, pipeline):
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     prepared = ntu.prepare(pipeline=pipeline)
     loaded = data.load("ntu", pipeline=pipeline)
-    assert prepared.names.tolist() == USABLE and not prepared.bad and loaded.name == "ntu"
+    assert ntu.names_of(prepared) == USABLE and not prepared.bad and loaded.name == "ntu"
     for index, name in enumerate(USABLE):
         expected = ntu.PIPELINES[pipeline](ntu.parse(text(FILES[name]))).astype(np.float32)
         assert loaded.lengths[index] == len(expected)
@@ -270,7 +270,7 @@ def test_a_bad_file_is_named_and_skipped_only_when_asked(distribution):
         with pytest.raises(ValueError, match=r"1 files cannot be used:\n  S001C003P001R001A060: frame 0 is truncated"):
             ntu.prepare(**options)
     prepared = ntu.prepare(skip_bad=True, subset=True)
-    assert list(prepared.bad) == ["S001C003P001R001A060"] and len(prepared.names) == len(USABLE) - 1
+    assert list(prepared.bad) == ["S001C003P001R001A060"] and len(prepared.usable) == len(USABLE) - 1
     assert "1 files cannot be used" in "\n".join(ntu.describe(prepared))
     assert len(data.load("ntu", subset=True).lengths) == len(USABLE) - 1
     with pytest.raises(ValueError, match="ntu: recordings with a usable skeleton, of protocol xsub"):
@@ -283,7 +283,7 @@ def test_files_that_are_none_of_the_distribution_are_left_out(distribution):
     for name in ("README", "a.npy", "S018C001P001R001A001.skeleton", "S001C001P001R001A061.skeleton",
                  "S001C000P001R001A001.skeleton", "S001C001P001R001A001 (1).skeleton", "._S001C001P001R001A001"):
         (folder / name).write_bytes(b"")
-    assert ntu.prepare().digest == sound.digest
+    assert ntu.prepare().digests == sound.digests
     (folder / "more").mkdir()
     (folder / "more" / "S001C001P001R001A001.skeleton").write_bytes(text(ONE))
     with pytest.raises(ValueError, match="S001C001P001R001A001 is there twice"):

@@ -39,55 +39,43 @@ def with_repeats(data, count):
                                test=torch.cat([data.test[first], again]), **columns)
 
 
-@pytest.mark.parametrize("select", ["last", "best_on_test"])
-def test_accuracies_with_and_without_repeats_are_those_of_probes_of_their_own(data, select):
-    data = with_repeats(data, 30)
-    assert int(data.repeated.sum()) == 30
-    pretrainer = untrained(data, seed=1, probe_epochs=5, select=select)
-    readouts, _ = pretrainer.features(data)
-    found, scaled = study.measure(pretrainer), standardised(readouts, readouts[data.train])
-    for ending, tested in (("", data.test), ("_unseen", data.test & ~data.repeated)):
-        for name, features, rate in (("linear", readouts, 2.0), ("linear_standardised", scaled, 0.1)):
-            parts = (features[data.train], data.labels[data.train], features[tested], data.labels[tested])
-            own = linear_probe(*parts, classes=10, batch=128, rates=cosine_rates(5, rate, 0.01), momentum=0.9, seed=1)
-            assert found[name + ending] == (max(own) if select == "best_on_test" else own[-1])
-            assert name + ending != "linear" or found["linear_best"] == max(own)
-        parts = (readouts[data.train], data.labels[data.train], readouts[tested], data.labels[tested])
-        assert found["knn1" + ending] == nearest_neighbour(*parts)
-    assert found["select"] == select and found["knn1"] == pretrainer.accuracy_on_test()
-
-
-@pytest.mark.parametrize("select", ["last", "best_on_test"])
-def test_without_originals_the_probe_is_that_of_the_training_sequences_that_no_test_sequence_equals(data, select):
-    assert not [name for name in study.measure(untrained(data)) if "originals" in name]
-    data = with_repeats(data, 30)
-    pretrainer = untrained(data, seed=1, probe_epochs=5, select=select)
+def slow_accuracies(pretrainer, data):
+    """Every accuracy by a probe of its own, on readouts of sequences that are compared one by one."""
     readouts, parts = pretrainer.features(data)[0], data.frames.split(data.lengths.tolist())
-    trained, tested = (part.nonzero().flatten().tolist() for part in (data.train, data.test))
+    select = {"last": lambda accuracies: accuracies[-1], "best_on_test": max}[pretrainer.recipe.select]
+    trained, tested = (mask.nonzero().flatten().tolist() for mask in (data.train, data.test))
     kept = [row for row in trained if not any(torch.equal(parts[row], parts[other]) for other in tested)]
     new = [row for row in tested if not any(torch.equal(parts[row], parts[other]) for other in trained)]
-    assert len(kept) == len(trained) - 30 and len(new) == len(tested) - 30
-    found = study.measure(pretrainer)
-    for ending, asked in (("", tested), ("_unseen", new)):
-        sides = (readouts[kept], data.labels[kept], readouts[asked], data.labels[asked])
-        own = linear_probe(*sides, classes=10, batch=128, rates=cosine_rates(5, 2.0, 0.01), momentum=0.9, seed=1)
-        expected = max(own) if select == "best_on_test" else own[-1]
-        assert found[f"linear_without_originals{ending}"] == expected
-    assert found["linear_without_originals"] != found["linear"]
+    scaled = standardised(readouts, readouts[trained])
+
+    def probed(features, known, asked, rate):
+        sides = (features[known], data.labels[known], features[asked], data.labels[asked])
+        return linear_probe(*sides, classes=10, batch=128, rates=cosine_rates(5, rate, 0.01), momentum=0.9, seed=1)
+
+    found = {"linear_best": max(probed(readouts, trained, tested, 2.0))}
+    for ending, asked in (("", tested), ("_unseen", new)) if new else (("", tested),):
+        found[f"linear{ending}"] = select(probed(readouts, trained, asked, 2.0))
+        found[f"linear_standardised{ending}"] = select(probed(scaled, trained, asked, 0.1))
+        found[f"knn1{ending}"] = nearest_neighbour(readouts[trained], data.labels[trained], readouts[asked],
+                                                   data.labels[asked])
+        if 0 < len(kept) < len(trained):
+            found[f"linear_without_originals{ending}"] = select(probed(readouts, kept, asked, 2.0))
+    return found
 
 
-def test_where_all_test_sequences_are_repeated_nothing_is_said_of_the_others(data):
-    data = with_repeats(data, int(data.train.sum()))
-    found = study.measure(untrained(data))
-    assert not [name for name in found if name.endswith(("_unseen", "_originals"))] and found["knn1"] == 100.0
-
-
-def test_where_all_test_sequences_are_repeated_the_probe_has_the_others_of_training(data):
-    whole = with_repeats(data, 20)
-    data = dataclasses.replace(whole, test=whole.repeated)
-    found = study.measure(untrained(data))
-    assert data.test.sum() == 20 and "linear_without_originals" in found
-    assert not [name for name in found if name.endswith("_unseen")]
+@pytest.mark.parametrize(("repeats", "alone", "select", "measures"), [
+    (0, False, "last", 7), (30, False, "last", 9), (30, False, "best_on_test", 9),
+    (20, True, "last", 5),         # all of the test split, and there are others to train on
+    (None, False, "last", 4),      # all of both
+])
+def test_accuracies_are_those_of_probes_of_their_own(data, repeats, alone, select, measures):
+    whole = with_repeats(data, int(data.train.sum()) if repeats is None else repeats) if repeats != 0 else data
+    whole = dataclasses.replace(whole, test=whole.test & whole.in_both) if alone else whole
+    pretrainer = untrained(whole, seed=1, probe_epochs=5, select=select)
+    found, expected = study.measure(pretrainer), slow_accuracies(pretrainer, whole)
+    others = {"embedding_spread", "readout_spread", "select", "linear_last"}
+    assert {name: value for name, value in found.items() if name not in others} == expected
+    assert len(expected) == measures and found["select"] == select and found["knn1"] == pretrainer.accuracy_on_test()
 
 
 @pytest.mark.parametrize(("objectives", "decoded"), [("random", False), ("AE+CE", False), ("CD", True), ("AD", True)])

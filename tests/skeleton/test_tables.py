@@ -1,4 +1,4 @@
-"""The taxonomy's tables: which cells there are, and what is refused before anything is made."""
+"""The taxonomy's tables: cells on every device, and what is refused before anything is made."""
 
 import functools
 
@@ -7,23 +7,8 @@ import torch
 
 from repro import run_table
 from repro.experiments import find_table
-from repro.skeleton.recipe import METHODS
 
 pytestmark = pytest.mark.usefixtures("runs")
-
-
-def cells(objectives="all", dataset="synthetic", **choices):
-    """Those of the taxonomy."""
-    return find_table("taxonomy").cells(dataset, objectives=objectives, **choices)
-
-
-def test_the_sixteen_rows():
-    found = cells()
-    assert [cell.label for cell in found] == list(METHODS) and found == find_table("taxonomy").cells()
-    assert len({cell.key for cell in found}) == 16
-    assert {(cell.study, cell.dataset, cell.preset, cell.seed) for cell in found} == {
-        ("skeletons", "synthetic", "quick", 0)}
-    assert all(cell.label == cell.recipe.objectives and cell.changes == {} for cell in found)
 
 
 @pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])

@@ -7,7 +7,7 @@ from pandas import DataFrame
 from torch.nn.functional import normalize
 
 from repro.audiovisual.coverage import uniform_draws
-from repro.contrast.negatives import gradient_factors
+from repro.contrast.active import gradient_factors
 from repro.report.claims import Derived
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]

@@ -18,8 +18,7 @@ from repro.audiovisual.data import drawn
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import CLIPS
 from repro.audiovisual.study import data_of
-from repro.contrast.embeddings import Embeddings, gradients, normalised_gradients
-from repro.contrast.negatives import gradient_norms, select
+from repro.contrast.active import Embeddings, gradients, select
 from repro.data.parallel import ahead
 from repro.run import device as devices
 from repro.run.finished import kept, restored
@@ -158,7 +157,6 @@ def _chosen_post_hoc(learner: Pretrainer, seed: int) -> DataFrame:
     pool = drawn(learner.members, POOLED, generator)
     keys, categories = embedded(learner, "video", pool, generator)[2], learner.data.categories[pool]
     counts = categories.bincount().numpy()
-    embed = normalised_gradients if recipe.normalised else gradients
     chooser, rows = torch.Generator(keys.device).manual_seed(seed), []
     for count in SELECTED:
         batches = drawn(learner.members, BATCHES * count, generator).split(count)
@@ -170,7 +168,8 @@ def _chosen_post_hoc(learner: Pretrainer, seed: int) -> DataFrame:
             distinct = [len(categories[pick.cpu()].unique()) for pick in picks]
             measures = {"categories": sum(distinct) / BATCHES, "expected": expected}
             if sampler in ("feature", "gradient"):
-                space = Embeddings(keys) if sampler == "feature" else embed(keys, keys, *queries[0], posterior)
+                judged = (keys, *queries[0], posterior, recipe.normalised)
+                space = Embeddings(keys) if sampler == "feature" else gradients(*judged)
                 rho = within_over_between(space, categories)
                 measures |= {"rho": rho, "predicted": seeded_categories(counts, count, rho)}
             rows += [{"batch": count, "sampler": sampler, "posterior": posterior, "measure": name, "value": value}
@@ -249,7 +248,10 @@ def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> Dat
     pool, items = learner.pools[modality], learner.pooled[modality].cpu()
     excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
     posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
-    norms = gradient_norms(pool, query, hidden, **posterior).cpu()
+    # In float64, for the sum cancels: 0 may come out as 1e-6. The factor is the one that `gradients` leaves out.
+    squared = gradients(*(tensor.double() for tensor in (pool, query, hidden)), **posterior).norms
+    factor = 1 / recipe.posterior_temperature if recipe.normalised else 1.0
+    norms = squared.clamp_(min=0).sqrt_().mul_(factor).to(pool.dtype).cpu()
     ranked = norms[~excluded].sort().values
     nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
     candidates = DataFrame({

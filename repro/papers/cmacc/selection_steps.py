@@ -7,7 +7,7 @@ import torch
 from pandas import DataFrame
 from torch import Tensor
 
-from repro.contrast import negatives
+from repro.contrast import active
 
 SIZES = (120, 60, 30, 15, 8, 4, 2, 1)      # members of each category: some are rare, as in real pools
 LARGEST = 24                               # candidates that are selected, at most
@@ -48,16 +48,16 @@ def chances(strategy: str, pool: Pool, chosen: Tensor) -> Tensor:
     if strategy == "random" or len(chosen) == 0:
         return left / left.sum()
     if strategy == "gradient":
-        a, b = negatives.gradient_factors(pool.candidates, pool.queries, pool.queries)
+        a, b = active.gradient_factors(pool.candidates, pool.queries, pool.queries)
     else:
         a, b = pool.candidates, left.new_ones(len(left), 1)
-    distances = torch.stack([negatives.pairwise_sq_distance(a, b, row) for row in chosen.tolist()])
+    distances = torch.stack([active.pairwise_sq_distance(a, b, row) for row in chosen.tolist()])
     nearest = distances.amin(0) * left
     return nearest / nearest.sum()
 
 
 def steps(seed: int) -> DataFrame:
-    """What `contrast.negatives.select` draws by every strategy, one after the other.
+    """What `contrast.active.select` draws by every strategy, one after the other.
 
     Returns:
         A row for each strategy (`TITLES`, and how many categories are covered in the end), `drawn` (how many, from 1 to
@@ -66,7 +66,7 @@ def steps(seed: int) -> DataFrame:
     given, parts = pool(), []
     x, y = given.candidates.T.numpy()
     for strategy, title in TITLES.items():
-        chosen = negatives.select(
+        chosen = active.select(
             strategy, given.candidates, given.queries, given.queries, n_select=LARGEST, excluded=None,
             generator=torch.Generator().manual_seed(seed))
         title += f": {LARGEST} drawn are of {len(given.categories[chosen].unique())} of {len(SIZES)} categories"

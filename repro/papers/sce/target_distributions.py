@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import torch
 from pandas import DataFrame
 from torch import Tensor
-
-from repro.contrast import objectives
 
 KINDS = POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
 
@@ -14,7 +13,7 @@ def distributions(
     query: Tensor, key: Tensor, negatives: Tensor, alike: Tensor, *, temperature: float, key_temperature: float,
     weight: float,
 ) -> DataFrame:
-    """Targets and predictions of one query, as `contrast.objectives` defines them.
+    """Targets and predictions of one query, whose cross-entropies are `sce` and `ressl` of `contrast.objectives`.
 
     Args:
         query: (1, d) projection of a view.
@@ -28,20 +27,19 @@ def distributions(
         entry of the dictionary, by falling similarity to the key; of ReSSL the same but for the positive, which it
         leaves out. Targets and predictions of an objective add up to 1.
 
-    Raises:
-        ValueError: as `objectives.sce`.
+    Source: SCE supplement, Alg. 1.
     """
     similarities, order = (negatives @ key[0]).sort(descending=True, stable=True)
     negatives = negatives[order]
-    predicted = objectives.prediction(query, key, negatives, temperature)[0].numpy()
+    predicted = (query @ torch.cat([key, negatives]).T / temperature).softmax(1)[0].numpy()
+    relations = (key @ negatives.T / key_temperature).softmax(1)[0].numpy()
     sce = DataFrame({
         "objective": "SCE",
         "key": range(len(predicted)),
         "kind": [POSITIVE, *np.where(alike[order], ALIKE, OTHER)],
         "similarity": [float(key[0] @ key[0]), *similarities.tolist()],
-        "target": objectives.sce_target(key, negatives, key_temperature, weight)[0].numpy(),
+        "target": [weight, *(1 - weight) * relations],
         "prediction": predicted,
     })
-    relations = objectives.sce_target(key, negatives, key_temperature, weight=0)[0].numpy()
     others = predicted[1:] / predicted[1:].sum()
-    return pd.concat([sce, sce[1:].assign(objective="ReSSL", target=relations[1:], prediction=others)])
+    return pd.concat([sce, sce[1:].assign(objective="ReSSL", target=relations, prediction=others)])

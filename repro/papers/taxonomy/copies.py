@@ -49,7 +49,7 @@ def without_a_camera(name: str, data: SkeletonSet) -> DataFrame:
         known = readouts[train], data.labels[train], readouts[data.test]
         return linear_predictions(*known, rates=rates, **settings)[-1] == test_labels
 
-    copied, usual, rows = {*data.labels[data.repeated].tolist()}, right(data.train), []
+    copied, usual, rows = {*data.labels[data.in_both & data.test].tolist()}, right(data.train), []
     for pair in itertools.combinations(range(len(data.actions)), 2):
         if len(copied & {*pair}) == 1:
             continue

@@ -16,7 +16,7 @@ from repro.audiovisual import MODALITIES, study
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import CLIPS, VARIANTS, paper
-from repro.contrast.embeddings import Embeddings
+from repro.contrast.active import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import measured
 from repro.run.device import threads

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from repro.contrast.negatives import select
+from repro.contrast.active import select
 from repro.papers.cmacc.selection_steps import CANDIDATE, DRAWN, LARGEST, SIZES, TITLES, chances, pool, steps
 
 POOL = pool()

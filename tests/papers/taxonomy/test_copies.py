@@ -38,7 +38,7 @@ def data(monkeypatch):
 
 def test_every_row_is_a_probe_of_its_own_that_lacks_a_camera_of_two_actions(data):
     copied = torch.isin(data.labels, torch.tensor([1, 2]))
-    assert torch.equal(data.originals, copied & (data.views == 2))
+    assert torch.equal(data.in_both & data.train, copied & (data.views == 2))
     table = copies.without_a_camera("made up", data)
     assert table["actions"].drop_duplicates().tolist() == ["a, d", "a, e", "b, c", "d, e"]
     assert table.loc[table["copied"] == 1, ["actions", "camera"]].to_numpy().tolist() == [["b, c", 1], ["b, c", 2]]

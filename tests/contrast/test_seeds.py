@@ -12,8 +12,7 @@ from candidates import arguments, drawing, rows_of, slow_distances
 from scipy.stats import chisquare
 from torch.nn.functional import cross_entropy
 
-from repro.contrast.negatives import kmeans_plusplus
-from repro.contrast.seeding import draw, seeds
+from repro.contrast.active import draw, kmeans_plusplus, seeds
 
 
 def chances(distances, length):
@@ -200,8 +199,3 @@ def test_released_fills_up_when_clusters_are_lost():
         rows = rows_of("released", (candidates, queries, inputs), n_select=7, seed=seed)
         assert sorted(min(row, 3) for row in rows[:4]) == [0, 1, 2, 3]  # which of equal rows, rounding decides
         assert len(set(rows)) == 7
-
-
-def test_released_asks_for_the_batch_in_front():
-    with pytest.raises(ValueError, match="for each of the 5 queries, but there are 4 candidates; put the batch"):
-        rows_of("released", arguments(4, 5, 3, 2), n_select=2)
