@@ -54,8 +54,8 @@ def main() -> None:
             raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
         if arguments == ["--version"]:
             print(f"repro {importlib.metadata.version('repro')}")
-        else:
-            app(arguments)
+            sys.exit(0)
+        app(arguments)
     except SystemExit as end:
         if end.code == 130:  # as typer ends at Ctrl-C
             print("repro: stopped; nothing finished is lost, give the same command again to go on", file=sys.stderr)
