@@ -86,8 +86,6 @@ def examined_cells(say: Say) -> Iterator[str]:
     problems: list[str] = []
     finished = finished_cells(Store(), problems.append)
     say(f"cells: {len(finished)} finished can be read")
-    yield from problems
-    problems.clear()
     cells = merged(exported(problems.append), finished)
     say(f"cells: {len(cells)} of figures/cells.csv and of the runs")
     yield from problems
@@ -127,19 +125,16 @@ def examined_checkpoints(say: Say) -> Iterator[str]:
     """Which checkpoints of the runs cannot be read, or are beyond the training that their log tells."""
     for path in sorted(Store().root.glob("cells/**/checkpoint.pt")):
         try:
-            _check_checkpoint(path)
+            state = read_checkpoint(path)
         except FileNotFoundError:  # it is being replaced
             continue
         except ValueError as error:
+            yield (f"{path} is damaged ({error}); an unfinished cell will begin at an earlier state, a finished one "
+                   "has lost its weights")
+            continue
+        try:
+            with contextlib.suppress(OSError, LookupError):
+                line, *_ = path.with_name("progress.jsonl").read_text(encoding="utf-8").splitlines()
+                check_step(path.parent, state, parse_json(line)["of"])
+        except ValueError as error:
             yield str(error)
-
-
-def _check_checkpoint(path: Path) -> None:
-    """Raise ValueError, saying what follows, if a checkpoint is damaged, or beyond the training that its log tells."""
-    try:
-        state = read_checkpoint(path)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); an unfinished cell will begin at an earlier state, a finished "
-                         "one has lost its weights") from error
-    with contextlib.suppress(OSError, LookupError), open(path.with_name("progress.jsonl"), encoding="utf-8") as log:
-        check_step(path.parent, state, parse_json(log.readline())["of"])
