@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
-from repro.data import manifest
+from repro.data import files, manifest
 from repro.image import DATASETS, readers
 from repro.image.readers import read_rgb
 from repro.run.fit import load_checkpoint
@@ -42,7 +42,7 @@ def test_the_network_is_used_in_one_place():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in libraries.intersection(names):
                 users.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert users == {"pooch": {"data/present.py"}, "socket": {"run/store.py"}}  # a host's name
+    assert users == {"pooch": {"data/files.py"}, "socket": {"run/store.py"}}  # a host's name
 
 
 def test_a_checkpoint_runs_no_code(tmp_path):
@@ -87,11 +87,12 @@ def tar(path, name, *, data=b"", link=None):
     {"name": "link", "link": "../../outside"},
 ])
 def test_no_member_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, member):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     path = tar(tmp_path / "cifar-10-python.tar.gz", **member)
-    with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz is truncated or damaged"):
-        readers.cifar10(path, DATASETS["cifar10"])
-    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz is no archive that can be unpacked"):
+        files.folder(path)
+    assert [place.suffix for place in (tmp_path / "runs" / "prepared" / "unpacked").iterdir()] == [".lock"]
+    assert sorted(place.name for place in tmp_path.iterdir()) == [path.name, "runs"]
 
 
 def chunk(kind, data):
@@ -100,21 +101,21 @@ def chunk(kind, data):
 
 
 @pytest.mark.parametrize(("side", "bomb"), [(9_000, False), (10_000, True), (60_000, True)])
-def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(side, bomb):
+def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(tmp_path, side, bomb):
     """Also where warnings are no errors, as they are here."""
     header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
     chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
     with warnings.catch_warnings(), pytest.raises(ValueError, match=r"x\.png cannot be read as a picture") as refusal:
         warnings.resetwarnings()
         spec = importlib.util.find_spec("repro.image.readers")  # which says at its import what is an error to it
         spec.loader.exec_module(fresh := importlib.util.module_from_spec(spec))
-        fresh.read_rgb(b"\x89PNG\r\n\x1a\n" + chunks, "x.png")
+        fresh.read_rgb(tmp_path / "x.png")
     assert ("decompression bomb" in str(refusal.value)) == bomb
 
 
 @pytest.mark.parametrize("kind", ["gif", "bmp", "ppm", "tiff", "eps"])
 def test_what_is_no_jpeg_or_png_file_reaches_no_other_decoder(tmp_path, kind):
-    picture = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(picture, kind)
+    Image.new("RGB", (8, 8)).save(tmp_path / "x.png", kind)
     with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(cannot identify image file"):
-        read_rgb(picture.getvalue(), "x.png")
+        read_rgb(tmp_path / "x.png")

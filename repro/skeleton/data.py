@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.data import archives, manifest, npz
+from repro.data import files, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
 from repro.data.prepared import made_once, place_of
 from repro.recipe import choose
@@ -281,8 +281,8 @@ def _of_prepared(name: str, prepared: ntu.Prepared, split: manifest.Split) -> Sk
 
 def _recordings(declared: Manifest, root: str | Path | None) -> dict[str, np.ndarray]:
     """What the reader makes of the files below `root`: checked every time, read once and kept among prepared arrays."""
-    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
+    members = files.verified_members(declared, manifest.data_root() if root is None else Path(root))
     if not members:
         return readers.read(members, declared)
-    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{Path(readers.__file__).read_text()}"
     return made_once(place_of(declared.name, made_of), lambda: readers.read(members, declared))

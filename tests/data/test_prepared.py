@@ -9,7 +9,8 @@ import pytest
 from disks import read_only
 from preparing import make
 
-from repro.data import archives, npz, prepared
+from repro.data import npz, prepared
+from repro.data.files import listed
 from repro.data.prepared import Item, made_once
 
 FILES = {"a": b"abc", "b": b"", "c": b"hello", "d": b"xy"}
@@ -23,7 +24,7 @@ def items(runs, tmp_path):
         (tmp_path / "files").mkdir(exist_ok=True)
         for name, contents in files.items():
             (tmp_path / "files" / name).write_bytes(contents)
-        return [Item(entry.name, entry) for entry in archives.entries(tmp_path / "files")]
+        return [Item(path.name, path) for path in listed(tmp_path / "files")]
 
     return write
 
@@ -164,7 +165,8 @@ SCRIPT = """
 import os, shutil, sys, time
 from pathlib import Path
 from preparing import kill, killed_before, make
-from repro.data import archives, prepared
+from repro.data import prepared
+from repro.data.files import listed
 from repro.data.prepared import Item
 
 folder, workers, last = sys.argv[1:]
@@ -183,7 +185,7 @@ if __name__ == "__main__":
     prepared.CHUNK = 1
     os.replace = killed_before(last, os.replace, 1)
     shutil.rmtree = killed_before(last, shutil.rmtree, 0)
-    items = [Item(entry.name, entry) for entry in archives.entries(Path(folder) / "files")]
+    items = [Item(path.name, path) for path in listed(Path(folder) / "files")]
     path = prepared.folder_of("things", 1, items) / "form"
     print(prepared.build(path, items, slowly, skip_bad=False, workers=int(workers)).digests)
 """
