@@ -6,7 +6,6 @@ import importlib.util
 import io
 import pickle
 import struct
-import tarfile
 import warnings
 import zlib
 
@@ -15,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from repro.data import files, manifest
+from repro.data import manifest
 from repro.image import DATASETS, readers
 from repro.image.readers import read_rgb
 from repro.run.fit import load_checkpoint
@@ -70,29 +69,6 @@ def test_pickles_that_are_not_the_official_ones_are_not_opened(tmp_path):
     with pytest.raises(ValueError):
         readers.cifar10(folder, DATASETS["cifar10"])
     assert not (tmp_path / "made").exists()
-
-
-def tar(path, name, *, data=b"", link=None):
-    with tarfile.open(path, "w:gz") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(data)
-        if link:
-            member.type, member.linkname = tarfile.SYMTYPE, link
-        archive.addfile(member, io.BytesIO(data))
-    return path
-
-
-@pytest.mark.parametrize("member", [
-    {"name": "../outside", "data": b"x"}, {"name": "cifar-10-batches-py/link", "link": "/etc/passwd"},
-    {"name": "link", "link": "../../outside"},
-])
-def test_no_member_of_an_archive_leaves_its_folder(tmp_path, monkeypatch, member):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
-    path = tar(tmp_path / "cifar-10-python.tar.gz", **member)
-    with pytest.raises(ValueError, match=r"cifar-10-python\.tar\.gz is no archive that can be unpacked"):
-        files.folder(path)
-    assert [place.suffix for place in (tmp_path / "runs" / "prepared" / "unpacked").iterdir()] == [".lock"]
-    assert sorted(place.name for place in tmp_path.iterdir()) == [path.name, "runs"]
 
 
 def chunk(kind, data):

@@ -77,9 +77,9 @@ def listed(place: Path) -> list[Path]:
 
     Among them is what can be no file, such as a pipe or a link that leads nowhere; `disk.read_file` refuses that.
     """
-    files = (Path(here, name) for here, _, names in os.walk(place, followlinks=True) for name in names)
-    by_name = {path.relative_to(place).as_posix(): path for path in files}
-    return [by_name[name] for name in sorted(by_name) if _visible(name)]
+    files = (f"{here}/{name}" for here, _, names in os.walk(place, followlinks=True) for name in names)
+    names = sorted(path.removeprefix(f"{place}/") for path in files)
+    return [place / name for name in names if _visible(name)]
 
 
 def members(path: Path, declared: Archive | None = None) -> list[tuple[str, bytes]]:
@@ -260,8 +260,8 @@ def _copy(path: Path) -> Path:
 def _read(index: Path) -> list[Any]:
     """An archive's path and stamp, and the state of what it was unpacked to; nothing of what was not to the end."""
     try:
-        return json.loads(index.read_text())
-    except (FileNotFoundError, ValueError):
+        return list(json.loads(index.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
         return []
 
 
@@ -270,7 +270,8 @@ def _state(into: Path) -> str:
     digest = hashlib.sha256()
     for path in listed(into):
         status = path.lstat()
-        digest.update(os.fsencode(f"{path.relative_to(into)} {status.st_size} {status.st_mtime_ns}\n"))
+        name = f"{path}".removeprefix(f"{into}")
+        digest.update(os.fsencode(f"{name} {status.st_size} {status.st_mtime_ns}\n"))
     return digest.hexdigest()
 
 

@@ -48,8 +48,6 @@ class Archive:
         for place in filter(None, (self.name, self.folder)):
             if PurePosixPath(place).is_absolute() or ".." in PurePosixPath(place).parts:
                 raise ValueError(f"{place!r} leads out of the data root; name a place below it")
-        if self.url and not (self.url.startswith("https://") and self.md5):
-            raise ValueError(f"{self.url} should be fetched over https:// and have an md5; declare both")
 
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
@@ -304,6 +302,9 @@ def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
         declared = _made(Manifest, read_yaml(path), "the manifest")
+        for archive in declared.files:
+            if archive.url and not (archive.url.startswith("https://") and archive.md5):
+                raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -322,7 +323,7 @@ def _made(kind: Any, value: Any, where: str) -> Any:
         if isinstance(value, dict) and dataclasses.is_dataclass(outer):
             hints, parts = typing.get_type_hints(outer), {}
             for name, part in value.items():
-                parts[choose(f"field of {where}", name, hints)] = _made(hints[name], part, f"{name} of {where}")
+                parts[name] = _made(hints[choose(f"field of {where}", name, hints)], part, f"{name} of {where}")
             if lacking := [name for name in hints if name not in parts and not hasattr(outer, name)]:
                 raise ValueError(f"{where} lacks {', '.join(lacking)}; add it")
             return outer(**parts)

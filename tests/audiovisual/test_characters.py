@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 
 from repro.audiovisual import MODALITIES, augment, characters
 from repro.data import files, manifest
+from repro.data.files import content_digest
 from repro.report.printed import printed
 
 REAL_ROOT = manifest.data_root()
@@ -71,7 +72,7 @@ def omniglot(folders, declare):
             for name, contents in reversed(files.items()):
                 archive.writestr(f"images_background/{name}", contents)
         declared = {"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
-                    "members": len(files), "digest": files.content_digest(sorted(files.items()))}
+                    "members": len(files), "digest": content_digest(sorted(files.items()))}
         parts = {part: {"alphabet": list(ALPHABETS), "drawing": list(numbers[of])}
                  for part, of in (("train", "train"), ("test", "held_out"))}
         declare("multiomniglot", files=[declared], splits={"drawings": parts | {"expect": {"classes": sum(SIZES)}}})

@@ -356,6 +356,7 @@ def test_half_a_zip_is_damaged(state, tmp_path, kept):
     kind, step = state(access="automatic", **COUNTS)
     assert kind == "differs" and "things.zip is no archive that can be unpacked" in step
     assert step.endswith("move it away and run `repro data download things`")
+    assert state()[0] == "differs"  # also where nothing is declared to compare it with
 
 
 def test_an_empty_folder_is_no_data(state, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from disks import read_only
 from preparing import make
 
-from repro.data import npz, prepared
+from repro.data import disk, npz, prepared
 from repro.data.files import listed
 from repro.data.prepared import Item, made_once
 
@@ -79,6 +79,21 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, run
     assert log == ["b", "d"]  # to be refused, no other need be read
     (runs.parent / "files" / "d").write_bytes(b"right")
     assert built(things, log).arrays["rows"].tobytes() == b"abcyeshelloright" and log[2:] == ["d", "a", "c"]
+
+
+def test_what_cannot_be_read_is_a_bad_file_and_not_the_end(items, tmp_path, monkeypatch):
+    things = items()
+    (tmp_path / "files" / "e").symlink_to("nowhere")
+
+    def refused(path):
+        if path.name == "d":
+            raise PermissionError(13, "Permission denied", str(path))
+        return disk.read_file(path)
+
+    monkeypatch.setattr(prepared, "read_file", refused)
+    made = built([*things, Item("e", tmp_path / "files" / "e")], skip_bad=True)
+    assert made.arrays["rows"].tobytes() == b"abchello" and sorted(made.bad) == ["d", "e"]
+    assert "cannot be read ([Errno 13] Permission denied" in made.bad["d"] and "leads nowhere" in made.bad["e"]
 
 
 def test_more_bad_files_than_are_shown_are_counted(items):

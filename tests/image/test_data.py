@@ -190,6 +190,18 @@ def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch):
 
 
 @pytest.mark.parametrize("zipped_up", [False, True])
+def test_pictures_are_in_the_order_of_their_classes_not_of_their_paths(mine, zipped_up):
+    """As text, cat-dog/0 stands before cat/0."""
+    path = mine("mine.zip" if zipped_up else "mine", images={"classes": 2, "reader": "class_folders"}, train=2, test=2)
+    images = pixels(4, 32)
+    files = pngs(("train/cat/0", "train/cat-dog/0", "test/cat/0", "test/cat-dog/0"), images)
+    (zipped if zipped_up else write_folder)(path, files)
+    found = data.load("mine")
+    same_as(found, images, [0, 1, 0, 1])
+    assert found.classes == ("cat", "cat-dog")
+
+
+@pytest.mark.parametrize("zipped_up", [False, True])
 def test_class_folders_without_parts_are_split_by_the_names_of_their_files(mine, zipped_up):
     """Of three cats and two dogs every second, by name, is for test: cat/1 and dog/b."""
     unsplit = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
