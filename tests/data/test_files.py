@@ -25,9 +25,9 @@ from tests.campaigns import mutations
 pytestmark = pytest.mark.usefixtures("runs")
 
 
-def held(path, declared=None):
-    """What the folder that a path stands for holds, by name."""
-    place = files.folder(path, declared)
+def held(path):
+    """What the folder that an archive is unpacked to holds, by name."""
+    place = files.folder(path)
     return {file.relative_to(place).as_posix(): file.read_bytes() for file in files.listed(place)}
 
 
@@ -35,13 +35,16 @@ def copies(runs):
     return sorted(path.name for path in (runs / "prepared" / "unpacked").glob("*") if path.is_dir())
 
 
-def test_every_packing_has_the_same_members(tmp_path):
-    packed = files.members(write_zip(tmp_path / "things.zip", FILES))
-    assert packed == sorted(FILES.items())
-    assert packed == files.members(write_zip(tmp_path / "flat" / "things.zip", FILES, folder=""))
-    assert packed == files.members(write_folder(tmp_path / "things", FILES))
-    doubled = write_folder(tmp_path / "again" / "things", {f"things/{name}": data for name, data in FILES.items()})
-    assert packed == files.members(doubled)
+@pytest.mark.parametrize(("name", "write", "outer"), [
+    ("things", write_folder, ""), ("things", write_folder, "things/"),  # as some unpack an archive
+    *(("things.zip", functools.partial(write_zip, folder=""), outer) for outer in ("", "things/")),
+    *(("things.tar", functools.partial(write_tar, folder="", mode=mode), outer)
+      for mode in ("w", "w:gz", "w:xz", "w:bz2") for outer in ("", "./things/")),
+])
+def test_every_packing_has_the_same_members_without_what_packers_add(tmp_path, name, write, outer):
+    added = FILES | {"__MACOSX/a.txt": b"?", ".DS_Store.txt": b"?", "b/.hidden.txt": b"?"}
+    path = write(tmp_path / name, {f"{outer}{file}": contents for file, contents in added.items()})
+    assert files.members(path) == sorted(FILES.items())
 
 
 def test_digest_sees_names_contents_and_borders():
@@ -49,16 +52,6 @@ def test_digest_sees_names_contents_and_borders():
         [("a", b"xy"), ("b", b"z")], [("a", b"x"), ("b", b"yz")], [("a", b"xy"), ("c", b"z")], [("a", b"xy")],
     )}
     assert len(digests) == 4
-
-
-@pytest.mark.parametrize("kind", ["folder", "zip", "w", "w:gz", "w:xz", "w:bz2"])
-def test_the_files_of_anything_without_what_packers_add(tmp_path, kind):
-    added = FILES | {"__MACOSX/a.txt": b"?", ".DS_Store.txt": b"?", "b/.hidden.txt": b"?"}
-    if kind == "folder":
-        path = write_folder(tmp_path / "x", {f"things/{name}": contents for name, contents in added.items()})
-    else:
-        path = write_zip(tmp_path / "x", added) if kind == "zip" else write_tar(tmp_path / "x", added, mode=kind)
-    assert held(path) == {f"things/{name}": contents for name, contents in FILES.items()}
 
 
 def test_links_are_followed_and_what_is_no_file_is_not_opened(tmp_path):

@@ -266,21 +266,17 @@ def test_files_that_are_nothing_of_the_kind(folders, name, error, message):
         data.take_in("cifar10", folders / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "counts", "classes"),
-    [
-        ("cifar10", "cifar10/cifar10_lossless_subset.npz", (5170, 1017), 10),
-        ("cifar100", "cifar100/cifar100_lossless_subset.npz", (486, 916), 100),
-        ("tiny_imagenet", "tiny_imagenet/tiny_imagenet_subset20.zip", (2000, 1000), 20),
-    ],
-)
-def test_real_partial_copies(name, file, counts, classes):
+@pytest.mark.parametrize(("name", "file", "counts", "digest"), [
+    ("cifar10", "cifar10/cifar10_lossless_subset.npz", (5170, 1017), "5071ec9ee434a113"),
+    ("cifar100", "cifar100/cifar100_lossless_subset.npz", (486, 916), "4578a0e47029528f"),
+    ("tiny_imagenet", "tiny_imagenet/tiny_imagenet_subset20.zip", (2000, 1000), "2354eda482f29138"),
+])
+def test_real_partial_copies_are_those_of_the_committed_runs(name, file, counts, digest):
     path = Path(REAL) / file
     if not path.exists():
         pytest.skip(f"needs {file}")
     found = data.take_in(name, path)
-    assert (found.train.sum(), found.test.sum()) == counts and len(found.classes) == classes
-    assert found.images.float().mean().item() == pytest.approx(120, abs=15)
+    assert (found.train.sum(), found.test.sum()) == counts and found.digest.startswith(digest)
 
 
 def test_a_copy_that_is_exchanged_takes_effect_in_a_live_process(folders):
