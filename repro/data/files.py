@@ -306,7 +306,7 @@ def _contents(path: Path) -> list[tuple[str, int, Any]]:
             else:
                 name, size, is_folder = entry.filename, entry.file_size, entry.filename.endswith("/")
                 is_file = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
-            place, most = PurePosixPath(name), most - size
+            place, most = PurePosixPath(name), most - abs(size)
             if place.is_absolute() or ".." in place.parts or "\\" in name:
                 raise ValueError(f"its member {name!r} leads out of the archive")
             if most < 0:
