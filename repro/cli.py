@@ -20,7 +20,7 @@ import typer
 from typer import Argument, Option
 
 from repro import papers
-from repro.data import manifest, present
+from repro.data import files, manifest
 from repro.data.disk import acquire, output_file, output_folder, remove_half_written, write_atomically
 from repro.recipe import choose, entry_name, parse_number, parse_numbers
 from repro.run.store import Store
@@ -178,7 +178,7 @@ def data_list() -> None:
 
     Example: repro data list
     """
-    for row in present.status():
+    for row in files.status():
         print(f"{row['name']:<12} {row['state']:<9} {row['title']}")
         copy = f"{row['copy']} has been taken in; --subset takes it" if row["copy"] else ""
         for line in filter(None, (row["path"], row["next_step"], copy)):
@@ -191,7 +191,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
     Example: repro data download cifar10
     """
-    for path in present.download(name):
+    for path in files.download(name):
         print(path)
     if manifest.bundled(name):
         print(f"{name} is bundled and needs no download")

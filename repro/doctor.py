@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from repro.data import manifest, present
+from repro.data import files, manifest
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
 from repro.run.export import everything, exported, finished_cells, merged
@@ -59,22 +59,24 @@ def examined_folder(say: Say) -> Iterator[str]:
         yield (f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train one "
                "cell at once; set REPRO_RUNS to a folder on another one")
     say(f"locks: {'held against another process' if other.returncode == HELD else other.stderr.decode()}")
-    left = [runs / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
+    left = [runs / name for name in (".report", "figures/.figures")]
     for folder in filter(abandoned, [*left, manifest.project_root() / "figures" / ".figures"]):
         say(f"left by a killed command, removed by the next of its kind: {folder}")
+    for folder in files.unneeded():
+        say(f"unpacked from an archive that is gone or another one now, or not to the end; delete it: {folder}")
 
 
 def examined_data(say: Say) -> Iterator[str]:
     """Which data sets that are here are not as declared; their contents are read where that can be checked."""
     say(f"REPRO_DATA {manifest.data_root()}")
-    for row in present.status():
+    for row in files.status():
         declared = manifest.load_manifest(row["name"])
         if row["state"] == "differs":
             yield row["next_step"]
         if row["state"] == "present" and any(archive.digest for archive in declared.files):
             say(f"reading {declared.name}")
             try:
-                manifest.verified_members(declared, manifest.data_root())
+                files.verified_members(declared, manifest.data_root())
             except (ValueError, OSError) as error:
                 yield str(error)
 

@@ -4,15 +4,15 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repro.audiovisual import splits
 from repro.audiovisual.decode import SIZE, SIZES, decode
-from repro.data import archives, manifest, prepared
-from repro.data.archives import Entry
+from repro.data import files, manifest, prepared
+from repro.data.disk import read_file
 from repro.data.prepared import Arrays, Item, first_rows
 from repro.recipe import choose
 
@@ -129,51 +129,49 @@ def find(name: str, root: Path | None, subset: bool) -> Source:
     """
     layout = splits.LAYOUTS[choose("dataset", name, splits.LAYOUTS)]
     root = manifest.data_root() if root is None else root
-    places = manifest.require(manifest.load_manifest(name), root)
-    lists = manifest.location(manifest.Archive(name=f"splits/{name}.zip"), root)
+    places = files.require(manifest.load_manifest(name), root)
+    lists = manifest.Archive(name=f"splits/{name}.zip").place(root)
     places += [lists] if lists else []
-    entries = [entry for place in places for entry in _files(place)]
-    files: dict[str, Entry] = {}
+    there = [path for place in places for path in _files(place)]
+    recordings: dict[str, Path] = {}
     for suffix in layout.suffixes:
-        for entry in entries:
-            if entry.name.lower().endswith(suffix) and (
-                    matched := re.match(layout.clip, PurePosixPath(entry.name).stem)):
-                files.setdefault(matched[0], entry)
+        for path in there:
+            if path.name.lower().endswith(suffix) and (matched := re.match(layout.clip, path.stem)):
+                recordings.setdefault(matched[0], path)
     below = f"{name}: below {', '.join(map(str, places))}"
     try:
-        listing = layout.listing(_texts(layout.lists, entries))
+        listing = layout.listing(_texts(layout.lists, there))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{below} {error}; data_manifests/{name}.yaml says where it comes from") from error
     if not subset:
         splits.check(name, listing)
-    missing = [clip for clip in listing.clips.index if clip not in files]
+    missing = [clip for clip in listing.clips.index if clip not in recordings]
     if len(missing) == len(listing.clips):
         raise FileNotFoundError(f"{below} there is no file of the {len(listing.clips):,} clips that the lists name")
     if missing and not subset:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
-    items = [Item(clip, files[clip]) for clip in listing.clips.index if clip in files]
+    items = [Item(clip, recordings[clip]) for clip in listing.clips.index if clip in recordings]
     return Source(layout.needs, listing, items, missing)
 
 
-def _files(place: Path) -> Iterator[Entry]:
-    """The files in a folder or zip archive, and in zip archives in that folder; nothing is unpacked."""
-    for entry in archives.entries(place):
-        packed = place.is_dir() and entry.name.lower().endswith(".zip")
-        yield from archives.entries(place / entry.name) if packed else [entry]
+def _files(place: Path) -> Iterator[Path]:
+    """The files in a folder or archive, and in zip archives in that folder."""
+    for path in files.listed(files.folder(place)):
+        packed = place.is_dir() and path.name.lower().endswith(".zip")
+        yield from files.listed(files.folder(path)) if packed else [path]
 
 
-def _texts(lists: str, files: list[Entry]) -> dict[str, str]:
+def _texts(lists: str, there: list[Path]) -> dict[str, str]:
     """The texts of the lists among the files, by name; ValueError if one is no text, or there in two forms."""
     texts: dict[str, str] = {}
-    for entry in files:
-        name = PurePosixPath(entry.name).name
-        if re.fullmatch(lists, name):
+    for path in there:
+        if re.fullmatch(lists, path.name):
             try:
-                text = entry.read().decode("utf-8-sig")
-            except ValueError as error:
-                raise ValueError(f"{entry} cannot be read ({error}); fetch it again") from error
-            if texts.setdefault(name, text) != text:
-                raise ValueError(f"{entry} differs from another list of that name; move one of them away")
+                text = read_file(path).decode("utf-8-sig")
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{path} cannot be read ({error}); fetch it again") from error
+            if texts.setdefault(path.name, text) != text:
+                raise ValueError(f"{path} differs from another list of that name; move one of them away")
     return texts
 
 
@@ -183,7 +181,7 @@ def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict
     Raises:
         ValueError: if the file cannot be used.
     """
-    made = decode(item.entry.read(), needs=needs, size=size)
+    made = decode(item.read(), needs=needs, size=size)
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about

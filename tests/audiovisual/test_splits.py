@@ -1,13 +1,11 @@
 """Official lists: their forms, what is refused, and the real ones where they are at hand."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from repro.audiovisual import splits
-from repro.data import manifest
-from repro.data.archives import entries
+from repro.data import files, manifest
 
 UCF = {"classInd.txt": "5 Biking\r\n17 Archery\r\n\r\n"}
 for number, train, test in ((1, "ab", "c"), (2, "bc", "a"), (3, "ac", "b")):
@@ -132,8 +130,8 @@ def test_real_lists(name, place, clips):
     if not (REAL / place).exists():
         pytest.skip(f"{place} is not below REPRO_DATA")
     layout = splits.LAYOUTS[name]
-    texts = {Path(entry.name).name: entry.read().decode() for entry in entries(REAL / place)
-             if re.fullmatch(layout.lists, Path(entry.name).name)}
+    texts = {path.name: path.read_bytes().decode() for path in files.listed(files.folder(REAL / place))
+             if re.fullmatch(layout.lists, path.name)}
     listing = layout.listing(texts)
     splits.check(name, listing)
     assert len(listing.clips) == clips
