@@ -4,18 +4,15 @@
 `book`.
 """
 
-import contextlib
 import html
 import importlib.util
 import logging
 import math
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +28,18 @@ from repro.report.style import spoken
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
-LOOKS = ("explore", "weights")  # notebooks that look into a cell or two, which are trained if they are missing
+TRAINS = ("weights",)  # notebooks that train what is missing
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
+CELLS = """---
+html_theme.sidebar_secondary.remove: true
+---
+# All cells
+
+A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, or after
+fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings filter, the field
+above them searches. [Columns and words](docs/words.md).
+"""
 SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
          "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
 SLOW = 900  # seconds that one cell of a notebook may take
@@ -51,14 +57,14 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
         OSError: as `naming`, for instance if the disk is full.
     """
     root, output = manifest.checkout(), output.resolve()
+    first = output / "index.html"
     if root is None:
         raise ValueError("the book is made of a checkout's docs/ and notebooks/, which an installed package has not; "
                          "clone the repository and give the command there")
     if missing := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
         raise ValueError(f"the book needs {', '.join(missing)}; `pip install -r requirements-dev.txt` installs them")
-    first = output / "index.html"
-    empty = not output.exists() or (output.is_dir() and not any(output.iterdir()))
-    if not empty and not (first.is_file() and GENERATOR in first.read_text("utf-8", errors="replace")):
+    ours = first.is_file() and GENERATOR in first.read_text("utf-8", errors="replace")
+    if not ours and (output.is_file() or (output.is_dir() and any(output.iterdir()))):
         raise ValueError(f"{output} holds other things than a report; name a new or an empty folder with --output")
     with naming(output), scratch(output.with_name(f".{output.name}")) as folder:
         source = folder / "source"
@@ -76,10 +82,8 @@ def gather(root: Path, source: Path) -> None:
     """Copy what stands in the book as it is; README, with `docs/contents.txt` behind it, is the first page."""
     source.mkdir(parents=True)
     for name in GATHERED:
-        if (root / name).is_dir():
-            shutil.copytree(root / name, source / name)
-        else:
-            shutil.copy(root / name, source / name)
+        copy: Any = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, source / name)
     readme, contents = [(root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt")]
     readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
     (source / "index.md").write_text(readme + contents, encoding="utf-8")
@@ -92,34 +96,36 @@ def execute(notebooks: Path, target: Path) -> dict[str, str]:
     run instead, and says so and why. What is trained lies in a folder of runs that ends with the book: an export
     would put it in place of what is committed.
     """
+    import nbformat
+
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as runs:
         for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
             executed, arguments = target / path.name, arguments_of(path)
-            with _runs_in(runs) if path.stem in LOOKS else contextlib.nullcontext():
-                error = _execute(path, executed, arguments)
-            if error and arguments:
-                with _runs_in(runs):
-                    smoke = _execute(path, executed, {"preset": "smoke"})
-                if not smoke:
-                    _say_smoke(executed, error)
-                error = smoke and error
-            if error:
+            error = _execute(path, executed, arguments, runs if path.stem in TRAINS else None)
+            if error and arguments and not _execute(path, executed, {"preset": "smoke"}, runs):
+                notebook = nbformat.read(executed, as_version=4)
+                notebook.cells[0].source += SMOKE.format(error=error)
+                nbformat.write(notebook, executed)
+            elif error:
                 failed[path.stem] = error
                 executed.unlink(missing_ok=True)
     return failed
 
 
-def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
-    """Execute a notebook; returns what went wrong, or ""."""
+def _execute(path: Path, executed: Path, arguments: dict[str, Any], runs: str | None = None) -> str:
+    """Execute a notebook, REPRO_RUNS being `runs` if that is given; returns what went wrong, or ""."""
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
+    kernel = ["--log-level=CRITICAL"]  # one that is stopped says so
+    if runs:
+        kernel.append(f"--IPKernelApp.exec_lines=import os; os.environ['REPRO_RUNS'] = {runs!r}")
     try:
         papermill.execute_notebook(
             path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
-            store_widget_state=False, extra_arguments=["--log-level=CRITICAL"])  # a kernel that is stopped says so
+            store_widget_state=False, extra_arguments=kernel)
     except papermill.PapermillExecutionError as error:
         return f"{error.ename}: {error.evalue}"
     except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
@@ -127,47 +133,26 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any]) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def _runs_in(folder: str) -> Iterator[None]:
-    """Let REPRO_RUNS be another folder meanwhile, for kernels that are started."""
-    before = os.environ.get("REPRO_RUNS")
-    os.environ["REPRO_RUNS"] = folder
-    try:
-        yield
-    finally:
-        del os.environ["REPRO_RUNS"]
-        if before is not None:
-            os.environ["REPRO_RUNS"] = before
-
-
-def _say_smoke(executed: Path, error: str) -> None:
-    """Begin a notebook with a line that it shows a smoke run."""
-    import nbformat
-
-    notebook = nbformat.read(executed, as_version=4)
-    notebook.cells[0].source += SMOKE.format(error=error)
-    nbformat.write(notebook, executed)
-
-
 def arguments_of(notebook: Path) -> dict[str, Any]:
-    """What a notebook is executed with: one that asks for a table trains nothing, `LOOKS` and those of no table as is.
+    """What a notebook is executed with: one whose metadata name a table trains nothing, others are executed as is.
 
     The table's own notebook shows the first of its experiments that has results and whose data are here, or what is
     finished of the table with its defaults.
     """
-    asked = re.search(r'begin\(globals\(\), \\"(\w+)\\"\)', notebook.read_text(encoding="utf-8"))
-    if asked is None or notebook.stem in LOOKS:
+    import nbformat
+
+    table = nbformat.read(notebook, as_version=4).metadata.get("table")
+    if table is None:
         return {}
     for experiment in experiments().values():
-        if experiment.table != notebook.stem or not experiment.data:
-            continue
-        try:
-            here = experiment.at_hand.asked()
-        except (FileNotFoundError, ValueError):  # not here, or damaged
-            continue
-        if here.keys() == experiment.asked().keys() and len(results(experiment.name)):
-            given = {name: value for name, value in experiment.arguments.items() if value is not None}
-            return given | {"train": "never"}
+        if experiment.table == table == notebook.stem and experiment.data:
+            try:
+                here = experiment.at_hand.asked().keys()
+            except (FileNotFoundError, ValueError):  # not here, or damaged
+                continue
+            if here == experiment.asked().keys() and len(results(experiment.name)):
+                given = {name: value for name, value in experiment.arguments.items() if value is not None}
+                return given | {"train": "never"}
     return {"train": "never"}
 
 
@@ -176,22 +161,17 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page = ["---", "html_theme.sidebar_secondary.remove: true", "---", "# All cells", "",
-            "A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, "
-            "or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of "
-            "headings filter, the field above them searches. [Columns and words](docs/words.md)."]
-    tables = {"cells_start": generate_init_offline_itables_html(itables.options.dt_bundle)}
+    page, tables = CELLS, {"": generate_init_offline_itables_html(itables.options.dt_bundle)}
     for study, cells in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
         if len(cells):
             rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
-            tables[f"cells_{study}"] = itables.to_html_datatable(
+            tables[f"## {study.capitalize()}\n\n"] = itables.to_html_datatable(
                 rows, connected=False, showIndex=False, allow_html=False, maxBytes=0, scrollX=True, order=[],
                 column_filters="header", classes="display nowrap compact")
-    for name, text in tables.items():
-        (source / f"{name}.html").write_text(text, encoding="utf-8")
-        heading = [] if name == "cells_start" else [f"## {name.removeprefix('cells_').capitalize()}", ""]
-        page += ["", *heading, "```{raw} html", f":file: {name}.html", "```"]
-    (source / "cells.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    for number, (heading, table) in enumerate(tables.items()):
+        (source / f"cells{number}.html").write_text(table, encoding="utf-8")
+        page += f"\n{heading}```{{raw}} html\n:file: cells{number}.html\n```\n"
+    (source / "cells.md").write_text(page, encoding="utf-8")
 
 
 def columns_of_page(cells: DataFrame) -> DataFrame:
@@ -201,10 +181,9 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
         departures=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
-    first = [name for name in FIRST if name in shown]
-    between = [name for name in shown if name not in (*first, "key")]
-    varying = [name for name in between if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*first, *varying, "key"]].sort_values(["preset", "dataset", "departures", "trains", "seed"])
+    varying = [name for name in shown.columns.drop([*FIRST, "key"])
+               if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
+    shown = shown[[*FIRST, *varying, "key"]].sort_values(["preset", "dataset", "departures", "trains", "seed"])
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")

@@ -1,9 +1,11 @@
-"""The command line: `repro ...` or `python3 -m repro ...`; `repro --debug ...` shows where an error comes from.
+"""The command line: `repro ...` or `python3 -m repro ...`; `repro --debug ...` shows where an error comes from,
+`repro --version` which version this is.
 
 What takes seconds to import (torch, pandas, matplotlib) is imported by the commands that need it: help is quick.
 """
 
 import contextlib
+import importlib.metadata
 import json
 import math
 import shutil
@@ -18,7 +20,7 @@ import typer
 from typer import Argument, Option
 
 from repro import papers
-from repro.data import manifest, present
+from repro.data import files, manifest
 from repro.data.disk import acquire, output_file, output_folder, remove_half_written, write_atomically
 from repro.recipe import choose, entry_name, parse_number, parse_numbers
 from repro.run.store import Store
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, **PLAIN)
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, context_settings=HELP, **PLAIN)
 data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is here.")
 results_app = typer.Typer(**PLAIN, help="Finished cells.")
 app.add_typer(data_app, name="data")
@@ -49,6 +52,9 @@ def main() -> None:
         first = arguments[0] if arguments else ""
         if first in papers.lines():
             raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
+        if arguments == ["--version"]:
+            print(f"repro {importlib.metadata.version('repro')}")
+            sys.exit(0)
         app(arguments)
     except SystemExit as end:
         if end.code == 130:  # as typer ends at Ctrl-C
@@ -79,7 +85,7 @@ def run(
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[str | None, Option(help="a CSV file to write every column to, - for standard output")] = None,
     against: Annotated[str | None, Option(help="a row, by its values: CE or random,256; adds differences")] = None,
-    asked_for_help: Annotated[bool, Option("--help", help="Show this message; with NAME its fields too.")] = False,
+    asked_for_help: Annotated[bool, Option("-h", "--help", help="Show this; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
     share it.
@@ -170,7 +176,7 @@ def data_list() -> None:
 
     Example: repro data list
     """
-    for row in present.status():
+    for row in files.status():
         print(f"{row['name']:<12} {row['state']:<9} {row['title']}")
         copy = f"{row['copy']} has been taken in; --subset takes it" if row["copy"] else ""
         for line in filter(None, (row["path"], row["next_step"], copy)):
@@ -183,7 +189,7 @@ def data_download(name: Annotated[str, Argument(help="a data set with automatic 
 
     Example: repro data download cifar10
     """
-    for path in present.download(name):
+    for path in files.download(name):
         print(path)
     if manifest.bundled(name):
         print(f"{name} is bundled and needs no download")
@@ -221,29 +227,26 @@ def data_prepare(
 
     Example: repro data prepare ntu
     """
-    prepared = PREPARED.split(" | ")
-    if name in manifest.names() and name not in prepared:
+    if name in manifest.names() and name not in PREPARED.split(" | "):
         raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
-    choose("dataset", name, prepared)
+    choose("dataset", name, PREPARED.split(" | "))
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
-    shared = {"subset": subset, "skip_bad": skip_bad, "workers": count}
-    if name == "ntu" and size is not None:
-        raise ValueError("ntu has no option --size; its options are --pipeline")
-    if name != "ntu" and pipeline is not None:
-        raise ValueError(f"{name} has no option --pipeline; its options are --size")
+    shared: dict[str, Any] = {"subset": subset, "skip_bad": skip_bad, "workers": count}
+    own, other, given = ("pipeline", "size", size) if name == "ntu" else ("size", "pipeline", pipeline)
+    if given is not None:
+        raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     Store().require_writable()
     if name == "ntu":
-        from repro.skeleton import ntu
+        from repro.skeleton import ntu as module
 
         shared |= {"pipeline": pipeline} if pipeline else {}
-        print("\n".join(ntu.describe(ntu.prepare(**shared))))
-        return
-    from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
+    else:
+        from repro.audiovisual import prepare as module  # numpy alone at first, decoders where they are used
 
-    shared |= {"size": parse_number("size", size)} if size else {}
-    print("\n".join(prepare.describe(prepare.prepare(name, **shared))))
+        shared |= {"name": name} | ({"size": parse_number("size", size)} if size else {})
+    print("\n".join(module.describe(module.prepare(**shared))))
 
 
 @results_app.command("list")
@@ -354,12 +357,8 @@ def figures(
     folder = folder if output is None else output_folder(output)
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
         written, failed = drawing.redraw(folder, names or ())
-    for path in written:
-        print(path)
-    for name, error in failed.items():
-        print(f"repro: {name} could not be drawn ({type(error).__name__}: {error})", file=sys.stderr)
-    if failed:
-        raise typer.Exit(1)
+    print(*written, sep="\n", end="\n" * bool(written))
+    _end_after({name: f"could not be drawn ({type(error).__name__}: {error})" for name, error in failed.items()})
 
 
 @app.command()
@@ -369,7 +368,7 @@ def report(
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Takes minutes. Tables are shown as far as they are finished; `explore` and `weights` train two small encoders.
+    Takes minutes. Tables are shown as far as they are finished; `weights` trains a small encoder.
     A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
     replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
 
@@ -389,10 +388,7 @@ def report(
 
     first, failed = build(folder)
     print(first)
-    for name, error in failed.items():
-        print(f"repro: the notebook {name} could not be executed, and is left out ({error})", file=sys.stderr)
-    if failed:
-        raise typer.Exit(1)
+    _end_after({f"the notebook {name}": f"could not be executed, and is left out ({failed[name]})" for name in failed})
 
 
 @app.command()
@@ -426,6 +422,14 @@ def doctor() -> None:
     from repro.doctor import examined
 
     if examined(print):
+        raise typer.Exit(1)
+
+
+def _end_after(failures: Mapping[str, str]) -> None:
+    """Name what failed, and say how; the command then ends with status 1."""
+    for name, failure in failures.items():
+        print(f"repro: {name} {failure}", file=sys.stderr)
+    if failures:
         raise typer.Exit(1)
 
 

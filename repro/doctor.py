@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from repro.data import manifest, present
+from repro.data import files, manifest
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
 from repro.run.export import everything, exported, finished_cells, merged
@@ -59,22 +59,24 @@ def examined_folder(say: Say) -> Iterator[str]:
         yield (f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train one "
                "cell at once; set REPRO_RUNS to a folder on another one")
     say(f"locks: {'held against another process' if other.returncode == HELD else other.stderr.decode()}")
-    left = [runs / name for name in (".report", "figures/.figures", f"prepared/{manifest.UNPACKED}")]
+    left = [runs / name for name in (".report", "figures/.figures")]
     for folder in filter(abandoned, [*left, manifest.project_root() / "figures" / ".figures"]):
         say(f"left by a killed command, removed by the next of its kind: {folder}")
+    for folder in files.unneeded():
+        say(f"unpacked from an archive that is gone or another one now, or not to the end; delete it: {folder}")
 
 
 def examined_data(say: Say) -> Iterator[str]:
     """Which data sets that are here are not as declared; their contents are read where that can be checked."""
     say(f"REPRO_DATA {manifest.data_root()}")
-    for row in present.status():
+    for row in files.status():
         declared = manifest.load_manifest(row["name"])
         if row["state"] == "differs":
             yield row["next_step"]
         if row["state"] == "present" and any(archive.digest for archive in declared.files):
             say(f"reading {declared.name}")
             try:
-                manifest.verified_members(declared, manifest.data_root())
+                files.verified_members(declared, manifest.data_root())
             except (ValueError, OSError) as error:
                 yield str(error)
 
@@ -86,8 +88,6 @@ def examined_cells(say: Say) -> Iterator[str]:
     problems: list[str] = []
     finished = finished_cells(Store(), problems.append)
     say(f"cells: {len(finished)} finished can be read")
-    yield from problems
-    problems.clear()
     cells = of_today(merged(exported(problems.append), finished), say)
     say(f"cells: {len(cells)} of figures/cells.csv and of the runs")
     yield from problems
@@ -127,19 +127,16 @@ def examined_checkpoints(say: Say) -> Iterator[str]:
     """Which checkpoints of the runs cannot be read, or are beyond the training that their log tells."""
     for path in sorted(Store().root.glob("cells/**/checkpoint.pt")):
         try:
-            _check_checkpoint(path)
+            state = read_checkpoint(path)
         except FileNotFoundError:  # it is being replaced
             continue
         except ValueError as error:
+            yield (f"{path} is damaged ({error}); an unfinished cell will begin at an earlier state, a finished one "
+                   "has lost its weights")
+            continue
+        try:
+            with contextlib.suppress(OSError, LookupError):
+                line, *_ = path.with_name("progress.jsonl").read_text(encoding="utf-8").splitlines()
+                check_step(path.parent, state, parse_json(line)["of"])
+        except ValueError as error:
             yield str(error)
-
-
-def _check_checkpoint(path: Path) -> None:
-    """Raise ValueError, saying what follows, if a checkpoint is damaged, or beyond the training that its log tells."""
-    try:
-        state = read_checkpoint(path)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); an unfinished cell will begin at an earlier state, a finished "
-                         "one has lost its weights") from error
-    with contextlib.suppress(OSError, LookupError), open(path.with_name("progress.jsonl"), encoding="utf-8") as log:
-        check_step(path.parent, state, parse_json(log.readline())["of"])

@@ -11,10 +11,9 @@ A file is safetensors: the weights of the encoder alone, without heads, and four
 """
 
 import dataclasses
-import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,6 @@ from repro.skeleton.recipe import SkeletonRecipe
 TEXTS = ("architecture", "recipe", "view", "provenance")
 PROVENANCE = {"label": str, "key": str, "seed": int, "dataset": str, "digest": str, "preset": str, "version": int,
               "commit": str, "measured": dict}
-SHOWN = ("linear", "knn1")  # of what was measured, in percent
 
 Recording = np.ndarray | Tensor | bytes
 
@@ -99,15 +97,15 @@ class Encoder:
 
     def __repr__(self) -> str:
         """What it is, what it takes and gives, and where it comes from: three lines."""
-        cell = self.provenance
-        what = [f"{cell['label']} on {cell['dataset']}, {cell['preset']} recipe, seed {cell['seed']}"]
-        what += [f"{name} {cell['measured'][name]:.1f} %" for name in SHOWN if name in cell["measured"]]
-        if isinstance(self.view, RecordedView):
-            taken = f"recordings, input by pipeline {self.view.pipeline}"
+        cell, view = self.provenance, self.view
+        if isinstance(view, RecordedView):
+            taken = f"recordings, input by pipeline {view.pipeline}"
         else:
-            taken = f"images, input of {self.view.size} x {self.view.size} pixels"
-        features = f"takes {taken}; gives {self.size} features of each"
-        return "\n".join([", ".join(what), features, f"cell {cell['key']}, trained at commit {cell['commit']}"])
+            taken = f"images, input of {view.size} x {view.size} pixels"
+        what = [f"{cell['label']} on {cell['dataset']}, {cell['preset']} recipe, seed {cell['seed']}"]
+        what += [f"{name} {cell['measured'][name]:.1f} %" for name in ("linear", "knn1") if name in cell["measured"]]
+        return (f"{', '.join(what)}\ntakes {taken}; gives {self.size} features of each\n"
+                f"cell {cell['key']}, trained at commit {cell['commit']}")
 
 
 def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
@@ -137,17 +135,16 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
     if isinstance(recipe, ImageRecipe):
         model, centred = image_study.trained_model(state, recipe), augment.centred_view(recipe)
         view = {"resize": centred.resize, "size": centred.size, "square": centred.square}
-        view |= centred.normalisation._asdict()
+        encoder, view = model.trunk, view | centred.normalisation._asdict()
     else:
         model = skeleton_study.trained_model(state, recipe)
-        view = dataclasses.asdict(skeletons.recorded_view(recipe))
-    cost = result.pop("cost")
-    about = {"label": entry_name(getattr(recipe, recipe.named_by), stored["changes"]), "measured": result}
-    about |= {"commit": cost.get("commit", "unknown")}
-    about |= {name: stored[name] for name in PROVENANCE if name in stored}
+        encoder, view = model.encoder, dataclasses.asdict(skeletons.recorded_view(recipe))
+    about = {name: stored[name] for name in PROVENANCE if name in stored}
+    about |= {"commit": result.pop("cost").get("commit", "unknown"), "measured": result,
+              "label": entry_name(getattr(recipe, recipe.named_by), stored["changes"])}
     texts = {"architecture": model.architecture, "recipe": recipe.to_dict(), "view": view, "provenance": about}
     weights = {}
-    for name, weight in encoder_of(model).state_dict().items():
+    for name, weight in encoder.state_dict().items():
         weights[name] = (weight.half() if half and weight.is_floating_point() else weight).contiguous()
         if not weights[name].isfinite().all():
             raise ValueError(f"{name} of {key} is {'beyond float16; leave --half out' if half else 'not finite'}")
@@ -178,45 +175,32 @@ def load(name: str | Path) -> Encoder:
     texts, weights = _contents(path)
     try:
         check_parts(texts["provenance"], PROVENANCE)
-        view = RecordedView(**texts["view"]) if "pipeline" in texts["view"] else _centred_view(texts["view"])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes a view or a cell that cannot be ({error}); export it again") from error
-    architecture = texts["architecture"]
-    make: Callable[[], ImageModel | SkeletonModel]
-    try:
-        if isinstance(view, RecordedView):
-            known = {"dataset": "synthetic", "subset": False}  # its own data set may be unknown here
-            trained = SkeletonRecipe.from_dict(texts["recipe"] | known)
-            make = functools.partial(SkeletonModel, trained, **architecture)
-            layers, size = trained.layers, trained.units
-        else:
-            make, layers, size = functools.partial(ImageModel, **architecture), 1, TRUNKS[architecture["name"]]
-        if layers > len(weights):  # each has some of its own; to build thousands takes minutes
-            raise ValueError(f"layers={layers} have {len(weights)} weights")
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
-            model = encoder_of(make())
-        whole = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
-        model.load_state_dict(whole, assign=True)
-        if infinite := [name for name, weight in whole.items() if not weight.isfinite().all()]:
+            view, model, size = _described(texts, len(weights))
+        weights = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
+        model.load_state_dict(weights, assign=True)
+        if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
             raise ValueError(f"{infinite[0]} is not finite")
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not hold the encoder it describes ({error}); export it again") from error
     return Encoder(model.eval(), view, size, texts["recipe"], texts["provenance"])
 
 
-def encoder_of(model: ImageModel | SkeletonModel) -> nn.Module:
-    """The part of a model that is taken elsewhere, without heads and decoder."""
-    return model.trunk if isinstance(model, ImageModel) else model.encoder
-
-
-def _centred_view(described: dict[str, Any]) -> CentredView:
-    """The view of images that a file describes; TypeError or ValueError if there is none."""
-    values = dict(described)
-    check_parts(values, {"mean": list, "std": list, "size": int, "resize": int, "square": bool})
-    mean, std = (tuple(map(float, values.pop(name))) for name in Normalisation._fields)
+def _described(texts: dict[str, dict[str, Any]], weights: int) -> tuple[CentredView | RecordedView, nn.Module, int]:
+    """The view, the model and the size of its features that the texts of a file of so many weights describe."""
+    described = dict(texts["view"])
+    if "pipeline" in described:
+        known = {"dataset": "synthetic", "subset": False}  # its own data set may be unknown here
+        recipe = SkeletonRecipe.from_dict(texts["recipe"] | known)
+        if recipe.layers > weights:  # each has some of its own; to build thousands takes minutes
+            raise ValueError(f"layers={recipe.layers} have {weights} weights")
+        return RecordedView(**described), SkeletonModel(recipe, **texts["architecture"]).encoder, recipe.units
+    check_parts(described, {"mean": list, "std": list, "size": int, "resize": int, "square": bool})
+    mean, std = (tuple(map(float, described.pop(name))) for name in Normalisation._fields)
     if len(mean) != 3 or len(std) != 3 or not all(map(math.isfinite, mean + std)) or min(std) <= 0:
         raise ValueError(f"mean={mean}, std={std} should be three finite numbers each, std above 0")
-    return CentredView(normalisation=Normalisation(mean, std), **values)
+    view, model = CentredView(normalisation=Normalisation(mean, std), **described), ImageModel(**texts["architecture"])
+    return view, model.trunk, TRUNKS[texts["architecture"]["name"]]
 
 
 def _pictures(given: Any) -> Tensor:
@@ -238,13 +222,13 @@ def _contents(path: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]
     try:
         with safe_open(path, framework="pt") as file:
             stated = file.metadata() or {}
-            lacking = [text for text in TEXTS if text not in stated]
-            if not lacking:
-                texts = {text: parse_json(stated[text]) for text in TEXTS}
-                return texts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+            texts = {text: parse_json(stated[text]) for text in TEXTS if text in stated}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is no sound safetensors file as `repro results weights KEY` writes it ({error}); "
                          "write or fetch it again") from error
-    raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
-                     "describes an encoder: it comes from elsewhere, or from an earlier version of this project; read "
-                     "its tensors by `safetensors.torch.load_file`")
+    if lacking := [text for text in TEXTS if text not in texts]:
+        raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
+                         "describes an encoder: it comes from elsewhere, or from an earlier version of this project; "
+                         "read its tensors by `safetensors.torch.load_file`")
+    return texts, weights

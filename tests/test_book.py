@@ -1,11 +1,11 @@
 """The book: what is executed and how, what is gathered, what its pages hold, and what takes the place of what."""
 
 import os
-from html.parser import HTMLParser
 
 import made_up_book
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import book
@@ -13,27 +13,12 @@ from repro.data import manifest
 
 ROOT = manifest.project_root()
 LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
-FORBIDDEN = ("base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg")
+FORBIDDEN = ["base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg"]
 
 
-class Elements(HTMLParser):
-    """The elements of a page within its article, with attributes, and its text."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.text, self.inside = [], "", False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.inside |= tag == "article"
-        if self.inside:
-            self.found.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        self.inside &= tag != "article"
-
-    def handle_data(self, data):
-        self.text += data if self.inside else ""
+def article(site, page):
+    """The article of a page: what of it is no heading, menu or script of the book's own."""
+    return BeautifulSoup((site / page).read_text(), "html.parser").article
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +36,17 @@ def site(tmp_path_factory):
 
 
 def test_what_a_notebook_shows_is_there(site):
-    page = Elements((site / "notebooks" / "notebook.html").read_text())
-    tags = [tag for tag, _ in page.found]
+    page = article(site, "notebooks/notebook.html")
     assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
-    assert tags.count("img") == 2 and tags.count("table") == 1
-    assert ("a", "../index.html") in [(tag, attributes.get("href")) for tag, attributes in page.found]
+    assert len(page("img")) == 2 and len(page("table")) == 1 and page("a", href="../index.html")
 
 
 def test_no_output_runs_loads_or_leads_away(site):
-    page = Elements((site / "notebooks" / "hostile.html").read_text())
+    page = article(site, "notebooks/hostile.html")
     assert "<script>the last output</script>" in page.text  # all of them were read
-    assert [tag for tag, _ in page.found if tag in FORBIDDEN] == []
-    leading = [(tag, name, value) for tag, attributes in page.found for name, value in attributes.items()
-               if (name in LEADING or name.startswith("on")) and "evil" in (value or "")]
+    assert page(FORBIDDEN) == []
+    leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
+               if (name in LEADING or name.startswith("on")) and "evil" in value]
     assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
 
 
@@ -75,8 +58,7 @@ def test_every_page_forbids_what_is_elsewhere(site):
 
 
 def test_names_of_cells_are_text(site):
-    page = Elements((site / "cells.html").read_text())
-    assert not [attributes for _, attributes in page.found if "onerror" in attributes]
+    assert not article(site, "cells.html")(onerror=True)
     assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
 
 
@@ -103,9 +85,10 @@ def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders)
     assert book.arguments_of(ROOT / "notebooks" / "temperature_grid.ipynb") == {"train": "never"}
 
 
-def executed(folder, **notebooks):
-    """The errors, and by name those that were executed, of notebooks with these cells."""
+def executed(folder, table=None, **notebooks):
+    """The errors, and by name those that were executed, of notebooks with these cells, of a table or of none."""
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    metadata |= {"table": table} if table else {}
     (folder / "notebooks").mkdir()
     for name, cells in notebooks.items():
         nbformat.write(new_notebook(cells=cells, metadata=metadata), folder / "notebooks" / f"{name}.ipynb")
@@ -115,7 +98,9 @@ def executed(folder, **notebooks):
 
 def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
     """A view of the explorer is executed without the state of widgets."""
-    view = "from repro.explore import View, selection\nView(selection, seed=(0, 1))"
+    explorer = nbformat.read(ROOT / "notebooks" / "explore.ipynb", as_version=4)
+    view, = (cell.source for cell in explorer.cells if "class View" in cell.source)
+    view += "\nfrom plotly.express import line\nView(lambda count: line(y=[count]), count=(0, 1))"
     failed, cells = executed(tmp_path, good=[new_code_cell(view)], bad=[new_code_cell("1 / 0")])
     assert failed == {"bad": "ZeroDivisionError: division by zero"} and [*cells] == ["good"]
     output, = cells["good"][0].outputs
@@ -123,11 +108,11 @@ def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
 
 
 def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
-    sources = ("train, preset = 'missing', 'auto'", "# begin(globals(), \"made_up\")\nassert train != 'never'",
+    sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
     cells[1].metadata["tags"] = ["parameters"]
-    failed, made = executed(tmp_path, bad=cells)
+    failed, made = executed(tmp_path, table="made_up", bad=cells)
     assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
     preset, runs = made["bad"][-1].outputs[0].text.split()
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)

@@ -1,5 +1,6 @@
 """The command line: its commands, their help, recipes, and words that it does not know."""
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -35,6 +36,11 @@ def test_help_of_every_command_has_an_example(repro, command):
     status, out, _ = repro(*command, "--help")
     assert status == 0
     assert f"Example: repro {' '.join(command)}" in out
+    assert repro(*command, "-h") == (0, out, "")
+
+
+def test_the_version_is_printed(repro):
+    assert repro("--version") == (0, f"repro {importlib.metadata.version('repro')}\n", "")
 
 
 @pytest.mark.parametrize("name", papers.lines())

@@ -53,5 +53,5 @@ def test_memory_that_is_not_there_is_told_in_a_line(repro, monkeypatch, error):
     def status():
         raise error
 
-    monkeypatch.setattr(cli.present, "status", status)
+    monkeypatch.setattr(cli.files, "status", status)
     assert repro("data", "list") == (1, "", f"repro: out of memory {error}\n")

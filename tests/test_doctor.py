@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -80,14 +81,15 @@ def test_damaged_data_are_named(tmp_path):
     path.write_bytes(b"half a download")
     count, lines = examined()
     assert count == 1
-    assert lines[-1].startswith(f"  {path} is truncated or damaged") and "fetch it again from https://" in lines[-1]
+    assert lines[-1].startswith(f"  {path} is no archive that can be unpacked")
+    assert "fetch it again from https://" in lines[-1]
 
 
 def test_a_manifest_that_cannot_be_read_is_named_once_and_the_rest_is_examined(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("name: mine\ntitle: x\n")
     count, lines = examined()
-    assert (count, lines[-1]) == (1, f"  {tmp_path}/mine.yaml lacks files; add it")
+    assert count == 1 and lines[-1].startswith(f"  {tmp_path}/mine.yaml: the manifest lacks access, source, licence, ")
     assert any(line.startswith("cells: 0 finished") for line in lines)
 
 
@@ -95,8 +97,8 @@ def test_data_with_the_right_names_and_sizes_are_read(monkeypatch):
     def refuse(declared, root):
         raise ValueError(f"{declared.name} has another digest; fetch it again")
 
-    monkeypatch.setattr("repro.data.present._state", lambda declared, root: ("present", ""))
-    monkeypatch.setattr(manifest, "verified_members", refuse)
+    monkeypatch.setattr("repro.data.files._state_of", lambda declared, root: ("present", ""))
+    monkeypatch.setattr("repro.data.files.verified_members", refuse)
     count, lines = examined()
     assert count and "reading ucla" in lines and "  ucla has another digest; fetch it again" in lines
 
@@ -105,7 +107,7 @@ def test_a_section_that_cannot_be_read_is_a_problem_and_the_others_follow(monkey
     def refused():
         raise PermissionError(13, "Permission denied", "data")
 
-    monkeypatch.setattr("repro.data.present.status", refused)
+    monkeypatch.setattr("repro.data.files.status", refused)
     count, lines = examined()
     assert count == 1 and any(line.endswith("of figures/cells.csv and of the runs") for line in lines)
     assert lines[-1] == ("  [Errno 13] Permission denied: 'data'; give yourself the right to read it, or point "
@@ -165,14 +167,16 @@ def test_seeds_that_were_measured_or_ran_otherwise_are_listed(runs, monkeypatch)
 
 
 def test_what_killed_commands_left_is_named(runs):
-    left = [runs / name for name in (".report", "figures/.figures", "prepared/.unpacked")]
-    for folder in left:
+    left = [runs / name for name in (".report", "figures/.figures")]
+    unpacked = runs / "prepared" / "unpacked" / "things.zip-0"
+    for folder in (*left, unpacked):
         (folder / "made").mkdir(parents=True)
     said = []
     with scratch(runs / ".others"), scratch(left[1]):  # which a living command uses now
         assert [*examined_folder(said.append)] == []
-    assert said[2:] == [f"left by a killed command, removed by the next of its kind: {folder}"
-                     for folder in (left[0], left[2])]
+    assert said[2] == f"left by a killed command, removed by the next of its kind: {left[0]}"
+    assert said[3].startswith("unpacked from an archive that is gone") and said[3].endswith(f"delete it: {unpacked}")
+    shutil.rmtree(unpacked)
     for folder in left:
         with scratch(folder):
             assert list(folder.iterdir()) == []

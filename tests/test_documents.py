@@ -16,7 +16,7 @@ ELSEWHERE = {  # by the test that executes them, or says what they do with files
     "tests/test_book.py": ["repro report"],
     "tests/report/test_markdown.py": ["repro report --markdown"],
     "tests/image/test_study.py": ["repro results weights KEY"],
-    "tests/data/test_present.py": ["repro data download cifar10", "repro data download multiomniglot"],
+    "tests/data/test_files.py": ["repro data download cifar10", "repro data download multiomniglot"],
     "tests/test_cli_data.py": ["repro data import cifar10 FILE"],
     "tests/audiovisual/test_prepare.py": [
         "repro data prepare esc50 --subset", "repro data prepare ucf101 --subset --size 64"],

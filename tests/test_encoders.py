@@ -150,14 +150,6 @@ def test_one_recording_or_several_of_numpy_or_torch(skeletons, recordings):
     torch.testing.assert_close(encoder(stacked), expected[[0, 0]])
 
 
-def test_a_recording_that_cannot_be_transformed_is_named(skeletons, recordings):
-    encoder = repro.load(skeletons)
-    with pytest.raises(ValueError, match=r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"):
-        encoder([recordings[0], torch.zeros(30, 60)])
-    with pytest.raises(ValueError, match="there is no recording"):
-        encoder([])
-
-
 def test_one_image_or_several_of_numpy_or_torch(pictures):
     encoder, trunk = repro.load(pictures[0]), pictures[1]
     images = torch.randint(256, (3, 3, 9, 11), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
@@ -174,19 +166,21 @@ def test_one_image_or_several_of_numpy_or_torch(pictures):
     torch.testing.assert_close(encoder([images[0], larger]), torch.cat([encoder(images[0]), encoder(larger)]))
 
 
-@pytest.mark.parametrize("shape", [(9, 11), (1, 9, 11), (9, 11, 3), (2, 9, 11, 3), (4, 9, 11), (1, 2, 3, 9, 11), ()])
-def test_images_of_another_shape_are_told_the_right_one(pictures, shape):
-    encoder, image = repro.load(pictures[0]), np.zeros(shape, np.uint8)
-    message = rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, height, width\)\. `numpy"
-    for given in (image, torch.from_numpy(image), [image]):
-        with pytest.raises(ValueError, match=message):
-            encoder(given)
+RECORDING = next(recording.frames for recording in synthetic.generate() if len(recording.frames) > 10)
+SHAPES = [(9, 11), (1, 9, 11), (9, 11, 3), (2, 9, 11, 3), (4, 9, 11), (1, 2, 3, 9, 11), ()]
+REFUSED = [  # a kind of encoder, what it is given, and what the message says
+    ("skeletons", [RECORDING, torch.zeros(30, 60)], r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"),
+    ("skeletons", [], "there is no recording"),
+    *(("pictures", given, "there is no image; give at least one") for given in (np.zeros((0, 3, 9, 11), np.uint8), [])),
+    *(("pictures", given, rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, .*`numpy")
+      for shape in SHAPES for given in (np.zeros(shape, np.uint8), torch.zeros(shape), [np.zeros(shape, np.uint8)])),
+]
 
 
-def test_no_image_is_refused(pictures):
-    for given in (np.zeros((0, 3, 9, 11), np.uint8), []):
-        with pytest.raises(ValueError, match="there is no image; give at least one"):
-            repro.load(pictures[0])(given)
+@pytest.mark.parametrize(("kind", "given", "message"), REFUSED)
+def test_what_an_encoder_cannot_take_is_named(skeletons, pictures, kind, given, message):
+    with pytest.raises(ValueError, match=message):
+        repro.load({"skeletons": skeletons, "pictures": pictures[0]}[kind])(given)
 
 
 def test_printed_it_is_three_lines(skeletons, pictures):
@@ -213,9 +207,11 @@ def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, sk
                r"elsewhere, .*read its tensors by `safetensors.torch.load_file`$")
     with pytest.raises(ValueError, match=message):
         repro.load(path)
-    changed(skeletons, path, recipe=None)
-    with pytest.raises(ValueError, match=r"theirs\.safetensors lacks recipe in its metadata"):
-        repro.load(path)
+    for texts, message in (({"recipe": None}, "lacks recipe in its metadata"),
+                           ({"view": "[]"}, "is no sound safetensors file .*it holds a list")):
+        changed(skeletons, path, **texts)
+        with pytest.raises(ValueError, match=rf"theirs\.safetensors {message}"):
+            repro.load(path)
 
 
 def test_a_damaged_file_is_named(tmp_path, skeletons):
@@ -226,35 +222,26 @@ def test_a_damaged_file_is_named(tmp_path, skeletons):
             repro.load(path)
 
 
-@pytest.mark.parametrize(("texts", "message"), [
-    ({"view": {"pipeline": "defualt"}}, "describes a view or a cell that cannot be .*is not one of"),
-    ({"view": {"size": 8}}, "describes a view or a cell that cannot be"),
-    ({"provenance": {"seed": "0"}}, "cannot be .seed is '0'"),
-    ({"view": "[]"}, "no sound safetensors file .*it holds a list"),
-    ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"), ({"architecture": "{}"}, "does not hold"),
-    ({"recipe": {"units": 5}}, "does not hold the encoder it describes (?s:.*)gru.weight_hh_l0"),
-    ({"recipe": {"units": "5"}}, "does not hold"),
-])
-def test_a_file_of_skeletons_that_contradicts_itself_is_refused(tmp_path, skeletons, texts, message):
-    path = changed(skeletons, tmp_path / "encoder.safetensors", **texts)
-    with pytest.raises(ValueError, match=rf"encoder\.safetensors .*{message}"):
-        repro.load(path)
-
-
-@pytest.mark.parametrize(("texts", "tensors", "message"), [
-    *(({"view": view}, {}, f"describes a view .* cannot be .*{message}") for view, message in (
+@pytest.mark.parametrize(("kind", "texts", "tensors", "message"), [
+    *(("skeletons", texts, {}, message) for texts, message in (
+        ({"view": {"pipeline": "defualt"}}, "is not one of"), ({"view": {"size": 8}}, ""), ({"architecture": "{}"}, ""),
+        ({"provenance": {"seed": "0"}}, "seed is '0'"), ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"),
+        ({"recipe": {"units": 5}}, "gru.weight_hh_l0"), ({"recipe": {"units": "5"}}, ""))),
+    *(("pictures", {"view": view}, {}, message) for view, message in (
         ({"mean": [0.5, 0.5]}, "three finite"), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "mean is"),
         ({"mean": ["a", 1, 2]}, "could not convert"), ({"mean": [[1], 1, 2]}, "must be"), ({"square": 1}, "square is"),
         ({"resize": 7}, "size=8, resize=7 should be"), ({"more": 1}, "more"))),
-    *(({"architecture": architecture}, {}, f"does not hold the encoder it describes (?s:.*){message}(?s:.*)export it")
+    *(("pictures", {"architecture": architecture}, {}, message)
       for architecture, message in (({"name": "resnet34"}, ""), ({"layers": 3}, "layers"), ({"projection": -3}, ""))),
-    *(({}, {name: values}, f"does not hold the encoder it describes (?s:.*){name}") for name, values in (
+    *(("pictures", {}, {name: values}, name) for name, values in (
         ("9.weight", torch.zeros(3)), ("0.weight", torch.zeros(3)),
         ("4.bias", torch.full((FEATURES,), float("nan"))))),
 ], ids=str)
-def test_a_file_of_images_that_contradicts_itself_is_refused(tmp_path, pictures, texts, tensors, message):
-    path = changed(pictures[0], tmp_path / "encoder.safetensors", tensors, **texts)
-    with pytest.raises(ValueError, match=rf"encoder\.safetensors {message}"):
+def test_a_file_that_contradicts_itself_is_refused(tmp_path, skeletons, pictures, kind, texts, tensors, message):
+    path = {"skeletons": skeletons, "pictures": pictures[0]}[kind]
+    path = changed(path, tmp_path / "encoder.safetensors", tensors, **texts)
+    with pytest.raises(ValueError, match=rf"(?s)encoder\.safetensors does not hold the encoder it describes .*{message}"
+                                         ".*; export it again"):
         repro.load(path)
 
 

@@ -23,7 +23,7 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("table",),
     (*MODALITIES,),
     ("papers", "experiments"),
-    ("book", "cli", "doctor", "encoders", "explore", "notebook", "__main__"),
+    ("book", "cli", "doctor", "encoders", "notebook", "__main__"),
 )
 TOGETHER = ({*LAYERS[-1]}, {"papers", "experiments"})  # parts of one line that import each other
 STARTED = {"repro.__main__"}  # as a program

@@ -26,7 +26,7 @@ from PIL import Image
 from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
-from repro.data import manifest, npz
+from repro.data import files, manifest, npz
 from repro.data.prepared import made_once, place_of
 from repro.recipe import choose
 
@@ -71,11 +71,11 @@ def omniglot(root: Path) -> Drawings:
         ValueError: if it is damaged or not what the manifest declares.
     """
     declared = manifest.load_manifest("multiomniglot")
-    manifest.require(declared, root)
+    files.require(declared, root)
     split, = declared.splits.values()
 
     def make() -> dict[str, np.ndarray]:
-        drawings = _of_members(manifest.verified_members(declared, root), split)
+        drawings = _of_members(files.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
     stored = made_once(place_of(declared.name, f"{declared.files[0].digest} {split} {CELL}"), make)

@@ -44,9 +44,6 @@ class Clips:
     def __post_init__(self) -> None:
         check_labels(self.name, self.labels, len(self.classes), self.train, self.test, least=-1)
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     @property
     def sizes(self) -> tuple[int]:
         """The number of classes, of which a clip has one."""
@@ -54,7 +51,7 @@ class Clips:
 
     def has(self, modality: str) -> Tensor:
         """(n,) bool: which items have pictures ("video") or sound ("audio")."""
-        return self._lengths((modality,), torch.arange(len(self))) > 0
+        return self._lengths((modality,), torch.arange(len(self.labels))) > 0
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
         """A window of each item of `index` (m,) int64, all of which have the modality, its start uniform.

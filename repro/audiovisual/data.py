@@ -62,12 +62,10 @@ def stored_size(size: int) -> int:
 
 def of_split(prepared: Prepared, split: str, window: int) -> Clips:
     """Recordings in a split; its training part is what may be pre-trained on."""
-    train, test = (torch.from_numpy(prepared.splits[split][part]) for part in ("train", "test"))
-    arrays = {name: torch.from_numpy(getattr(prepared, name))
-              for name in ("labels", "frames", "first_frame", "mel", "first_row")}
     digest = hashlib.sha256(f"{prepared.digest} {split}".encode()).hexdigest()
-    return Clips(prepared.name, digest, prepared.classes, **arrays, categories=arrays["labels"], pretrain=train,
-                 train=train, test=test, rows_per_frame=ROWS_PER_FRAME, window=window)
+    arrays = {name: torch.from_numpy(array) for name, array in (prepared.arrays | prepared.splits[split]).items()}
+    return Clips(prepared.name, digest, prepared.classes, **arrays, categories=arrays["labels"],
+                 pretrain=arrays["train"], rows_per_frame=ROWS_PER_FRAME, window=window)
 
 
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:

@@ -20,11 +20,11 @@ natural logarithm of 1e-6 + x. Where pictures have no sound there is silence, ln
 import contextlib
 import heapq
 import io
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,6 @@ SAMPLES_PER_FRAME = SAMPLING // RATE
 ROWS_PER_FRAME = SAMPLES_PER_FRAME // HOP
 LOUDEST = 100                 # times full scale
 JUMP = 0.05                   # seconds; a time stamp off by less is rounding, and the sound goes on without a gap
-
-Picture = TypeVar("Picture")
 
 
 class Clip(NamedTuple):
@@ -159,75 +157,53 @@ def width(size: int) -> int:
 
 
 def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction]:
-    """Decode the pictures of a file: (F, size, 4/3 size, 3) uint8, with start and end as `shown`.
+    """The pictures that the rule above chooses of a file, (F, size, 4/3 size, 3) uint8, ten per second.
+
+    With them come the time of the first picture of the file and the end of its last.
 
     Raises:
         ValueError: if there are none, one of them is damaged, or the file is no clip.
     """
-    from av.video.reformatter import VideoReformatter
+    from av.video.reformatter import Interpolation, VideoReformatter
 
+    exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # alike on every processor
+    scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
+    pictures: list[np.ndarray] = []
+    start, end = None, Fraction(0)
     with opened(contents) as container:
         usual = 1 / Fraction(next((stream.average_rate for stream in container.streams.video), None) or RATE)
-        timed = ((frame.pts * frame.time_base, frame.duration * frame.time_base if frame.duration else usual, frame)
-                 for frame in _decoded(container, "video"))
-        scaler = VideoReformatter()  # one for all: a new one per frame takes three times as long
-        frames, start, end = shown(in_order(timed), lambda frame: _fitted(frame, size, scaler))
-    if not frames:
+        for frame, following in pairwise(chain(in_order(_decoded(container, "video")), [None])):
+            time, lasts = frame.pts * frame.time_base, frame.duration * frame.time_base or usual
+            start = time if start is None else start
+            end = following.pts * following.time_base if following else time + lasts
+            _refuse_long(end - start)
+            missing = math.ceil((end - start) * RATE) - len(pictures)
+            if missing > 0:
+                scale = max(Fraction(size, frame.height), Fraction(width(size), frame.width))
+                high, wide = max(size, round(frame.height * scale)), max(width(size), round(frame.width * scale))
+                scaled = scaler.reformat(frame, wide, high, "rgb24", interpolation=exact, threads=1).to_ndarray()
+                top, left = (high - size) // 2, (wide - width(size)) // 2
+                pictures += [scaled[top : top + size, left : left + width(size)]] * missing
+    if start is None:
         raise ValueError("holds no pictures that can be decoded; truncated?")
-    return np.stack(frames), start, end
+    return np.stack(pictures), start, end
 
 
-def shown(
-    timed: Iterable[tuple[Fraction, Fraction, Picture]], convert: Callable[[Picture], Any]
-) -> tuple[list, Fraction, Fraction]:
-    """Choose pictures by the rule above, of presentation times that do not fall, durations in seconds, and pictures.
-
-    Returns the chosen ones, one per tenth of a second, each converted once; the time of the first picture and the end
-    of the last.
-
-    Raises:
-        ValueError: if they last longer than a clip may.
-    """
-    pictures: list[Any] = []
-    start, end = None, Fraction(0)
-    for (time, duration, picture), following in itertools.pairwise(itertools.chain(timed, [None])):
-        start = time if start is None else start
-        end = following[0] if following else time + duration
-        _refuse_long(end - start)
-        missing = math.ceil((end - start) * RATE) - len(pictures)
-        if missing > 0:
-            pictures += [convert(picture)] * missing
-    return pictures, start or Fraction(0), end
-
-
-def in_order(timed: Iterable[tuple[Fraction, Fraction, Picture]]) -> Iterator[tuple[Fraction, Fraction, Picture]]:
-    """Give the k-th picture the k-th time.
+def in_order(frames: Iterable[Any]) -> Iterator[Any]:
+    """Give the k-th picture the k-th time stamp.
 
     A decoder gives pictures in the order in which they are shown, but in AVI files with packed B-frames, such as many
     of UCF101, their time stamps come as 1, 3, 2, 4, 6, 5. Both are right but for which belongs to which.
     """
-    times: list[Fraction] = []
-    waiting: list[tuple[Fraction, Picture]] = []
-    for time, duration, picture in timed:
-        heapq.heappush(times, time)
-        waiting.append((duration, picture))
-        if len(waiting) > OUT_OF_ORDER:
-            yield heapq.heappop(times), *waiting.pop(0)
-    for duration, picture in waiting:
-        yield heapq.heappop(times), duration, picture
-
-
-def _fitted(frame: Any, size: int, scaler: Any) -> np.ndarray:
-    """A decoded frame as (size, 4/3 size, 3) uint8."""
-    from av.video.reformatter import Interpolation
-
-    exact = Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # the same on every processor
-    high, wide = size, width(size)
-    scale = max(Fraction(high, frame.height), Fraction(wide, frame.width))
-    height, across = max(high, round(frame.height * scale)), max(wide, round(frame.width * scale))
-    scaled = scaler.reformat(frame, across, height, "rgb24", interpolation=exact, threads=1).to_ndarray()
-    top, left = (height - high) // 2, (across - wide) // 2
-    return scaled[top : top + high, left : left + wide]
+    times: list[int] = []
+    waiting: list[Any] = []
+    for frame in chain(frames, [None] * OUT_OF_ORDER):
+        if frame:
+            heapq.heappush(times, frame.pts)
+        waiting.append(frame)
+        if len(waiting) > OUT_OF_ORDER and waiting[0]:
+            waiting[0].pts = heapq.heappop(times)
+            yield waiting.pop(0)
 
 
 # Sound
@@ -275,24 +251,19 @@ def aligned(track: Track, start: Fraction, frames: int) -> np.ndarray:
 
     What comes before is cut, what lacks is zero.
     """
-    window = np.zeros(math.ceil(Fraction(frames, RATE) * track.rate), dtype=np.float32)
-    skipped = round((start - track.start) * track.rate)
-    part = track.samples[max(0, skipped) : max(0, skipped + len(window))]
-    window[max(0, -skipped) :][: len(part)] = part
-    samples = _resampled(window, track.rate)[: frames * SAMPLES_PER_FRAME]
-    return np.pad(samples, (0, frames * SAMPLES_PER_FRAME - len(samples)))
-
-
-def _resampled(samples: np.ndarray, rate: int) -> np.ndarray:
-    """(n,) float32 at 16 kHz of samples at another rate; time 0 stays where it is."""
     import av
 
-    if rate == SAMPLING or not len(samples):
-        return samples
-    frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
-    frame.sample_rate, frame.pts, frame.time_base = rate, 0, Fraction(1, rate)
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLING)
-    return np.concatenate([part.to_ndarray()[0] for block in (frame, None) for part in resampler.resample(block)])
+    samples = np.zeros(math.ceil(Fraction(frames, RATE) * track.rate), dtype=np.float32)
+    skipped = round((start - track.start) * track.rate)
+    part = track.samples[max(0, skipped) : max(0, skipped + len(samples))]
+    samples[max(0, -skipped) :][: len(part)] = part
+    if track.rate != SAMPLING:  # time 0 stays where it is
+        frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = track.rate, 0, Fraction(1, track.rate)
+        resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLING)
+        blocks = [block for given in (frame, None) for block in resampler.resample(given)]
+        samples = np.concatenate([block.to_ndarray()[0] for block in blocks])[: frames * SAMPLES_PER_FRAME]
+    return np.pad(samples, (0, frames * SAMPLES_PER_FRAME - len(samples)))
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ Their trunks are the residual networks of the paper, and small ones for bundled 
 names have one width, plain batch normalisation and other stems, and torch's convolutions a fault: see `Convolution`.
 """
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -100,16 +101,13 @@ class Convolution:
 
     def forward(self, maps: Tensor) -> Tensor:
         """Maps (N, C, [F,] H, W) to maps (N, channels, [F',] H', W')."""
-        if maps.ndim < 5 or maps.device.type != "cpu":
-            return self._convolved(maps)
-        with torch.autocast("cpu", enabled=False):
-            return self._convolved(maps.to(self.weight.dtype))
-
-    def _convolved(self, maps: Tensor) -> Tensor:
-        if max(maps.shape[2:]) > 1:
-            return super().forward(maps)
-        middle = self.weight.flatten(2)[:, :, self.weight[0, 0].numel() // 2]
-        return linear(maps.flatten(1), middle).view(len(maps), -1, *maps.shape[2:])
+        exact = maps.ndim == 5 and maps.device.type == "cpu"
+        with torch.autocast("cpu", enabled=False) if exact else contextlib.nullcontext():
+            maps = maps.to(self.weight.dtype) if exact else maps
+            if max(maps.shape[2:]) > 1:
+                return super().forward(maps)
+            middle = self.weight.flatten(2)[:, :, self.weight[0, 0].numel() // 2]
+            return linear(maps.flatten(1), middle).view(len(maps), -1, *maps.shape[2:])
 
 
 CONVOLUTIONS = {  # by the number of axes

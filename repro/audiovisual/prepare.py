@@ -4,15 +4,15 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repro.audiovisual import splits
 from repro.audiovisual.decode import SIZE, SIZES, decode
-from repro.data import archives, manifest, prepared
-from repro.data.archives import Entry
+from repro.data import files, manifest, prepared
+from repro.data.disk import read_file
 from repro.data.prepared import Arrays, Item, first_rows
 from repro.recipe import choose
 
@@ -20,18 +20,14 @@ FORMAT = 1                    # raise when the same files would be prepared othe
 
 
 class Prepared(NamedTuple):
-    """The clips of a data set, decoded; arrays, laid out as those of `Clips`, are mapped from their files."""
+    """The clips of a data set, decoded: 10 pictures per second, 10 rows of mel to each."""
 
     name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
     digest: str                                        # hex sha256 of all that a training can depend on
     names: np.ndarray                                  # (n,) text, sorted
     classes: tuple[str, ...]                           # in the order of the labels
-    labels: np.ndarray                                 # (n,) int64; -1 where there is none
-    splits: Mapping[str, Mapping[str, np.ndarray]]     # of the manifest: masks "train" and "test", (n,) bool
-    frames: np.ndarray                                 # (sum of frames, size, 4/3 size, 3) uint8 at 10 per second
-    first_frame: np.ndarray                            # (n + 1,) int64
-    mel: np.ndarray                                    # (sum of rows, 80) float32, 10 rows per frame
-    first_row: np.ndarray                              # (n + 1,) int64
+    splits: Mapping[str, dict[str, np.ndarray]]        # of the manifest: masks "train" and "test", (n,) bool
+    arrays: dict[str, np.ndarray]                      # under their names in `Clips`, mapped from files
     notes: Mapping[str, str]                           # what is odd about clips, by name: no sound, short, ...
     reasons: Mapping[str, str]                         # why files cannot be used, by name
     missing: list[str]                                 # clips that the lists name and that have no file
@@ -101,13 +97,14 @@ def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool 
 
 def describe(made: Prepared) -> list[str]:
     """What was prepared, in words: counts of every split, what is odd, what was left out, and why."""
-    filmed, heard = (int((np.diff(first) > 0).sum()) for first in (made.first_frame, made.first_row))
-    height, width = made.frames.shape[1:3]
-    pictures = f"{filmed:,} with pictures ({width} x {height}, {len(made.frames):,} frames), " if filmed else ""
+    labels, first_frame, first_row, frames, mel = (
+        made.arrays[name] for name in ("labels", "first_frame", "first_row", "frames", "mel"))
+    filmed, heard = (int((np.diff(first) > 0).sum()) for first in (first_frame, first_row))
+    pictures = f"{filmed:,} with pictures ({frames.shape[2]} x {frames.shape[1]}, {len(frames):,} frames), "
     return [
-        f"{made.name}: {len(made.names):,} clips of {len({*made.labels.tolist()} - {-1})} of the {len(made.classes)} "
-        f"classes; {pictures}{heard:,} with sound ({len(made.mel):,} rows); "
-        f"{(made.frames.nbytes + made.mel.nbytes) / 1e9:,.2f} GB",
+        f"{made.name}: {len(made.names):,} clips of {len({*labels.tolist()} - {-1})} of the {len(made.classes)} "
+        f"classes; {pictures if filmed else ''}{heard:,} with sound ({len(mel):,} rows); "
+        f"{(frames.nbytes + mel.nbytes) / 1e9:,.2f} GB",
         *(f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"
           for split, masks in made.splits.items()),
         *prepared.described("clips are kept and odd", made.notes),
@@ -132,51 +129,49 @@ def find(name: str, root: Path | None, subset: bool) -> Source:
     """
     layout = splits.LAYOUTS[choose("dataset", name, splits.LAYOUTS)]
     root = manifest.data_root() if root is None else root
-    places = manifest.require(manifest.load_manifest(name), root)
-    lists = manifest.location(manifest.Archive(name=f"splits/{name}.zip"), root)
+    places = files.require(manifest.load_manifest(name), root)
+    lists = manifest.Archive(name=f"splits/{name}.zip").place(root)
     places += [lists] if lists else []
-    entries = [entry for place in places for entry in _files(place)]
-    files: dict[str, Entry] = {}
+    there = [path for place in places for path in _files(place)]
+    recordings: dict[str, Path] = {}
     for suffix in layout.suffixes:
-        for entry in entries:
-            if entry.name.lower().endswith(suffix) and (
-                    matched := re.match(layout.clip, PurePosixPath(entry.name).stem)):
-                files.setdefault(matched[0], entry)
+        for path in there:
+            if path.name.lower().endswith(suffix) and (matched := re.match(layout.clip, path.stem)):
+                recordings.setdefault(matched[0], path)
     below = f"{name}: below {', '.join(map(str, places))}"
     try:
-        listing = layout.listing(_texts(layout.lists, entries))
+        listing = layout.listing(_texts(layout.lists, there))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{below} {error}; data_manifests/{name}.yaml says where it comes from") from error
     if not subset:
         splits.check(name, listing)
-    missing = [clip for clip in listing.clips.index if clip not in files]
+    missing = [clip for clip in listing.clips.index if clip not in recordings]
     if len(missing) == len(listing.clips):
         raise FileNotFoundError(f"{below} there is no file of the {len(listing.clips):,} clips that the lists name")
     if missing and not subset:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
-    items = [Item(clip, files[clip]) for clip in listing.clips.index if clip in files]
+    items = [Item(clip, recordings[clip]) for clip in listing.clips.index if clip in recordings]
     return Source(layout.needs, listing, items, missing)
 
 
-def _files(place: Path) -> Iterator[Entry]:
-    """The files in a folder or zip archive, and in zip archives in that folder; nothing is unpacked."""
-    for entry in archives.entries(place):
-        packed = place.is_dir() and entry.name.lower().endswith(".zip")
-        yield from archives.entries(place / entry.name) if packed else [entry]
+def _files(place: Path) -> Iterator[Path]:
+    """The files in a folder or archive, and in zip archives in that folder."""
+    for path in files.listed(files.folder(place)):
+        packed = place.is_dir() and path.name.lower().endswith(".zip")
+        yield from files.listed(files.folder(path)) if packed else [path]
 
 
-def _texts(lists: str, files: list[Entry]) -> dict[str, str]:
+def _texts(lists: str, there: list[Path]) -> dict[str, str]:
     """The texts of the lists among the files, by name; ValueError if one is no text, or there in two forms."""
     texts: dict[str, str] = {}
-    for entry in files:
-        name = PurePosixPath(entry.name).name
-        if re.fullmatch(lists, name):
+    for path in there:
+        if re.fullmatch(lists, path.name):
             try:
-                text = entry.read().decode("utf-8-sig")
-            except ValueError as error:
-                raise ValueError(f"{entry} cannot be read ({error}); fetch it again") from error
-            if texts.setdefault(name, text) != text:
-                raise ValueError(f"{entry} differs from another list of that name; move one of them away")
+                text = read_file(path).decode("utf-8-sig")
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{path} cannot be read ({error}); fetch it again") from error
+            if texts.setdefault(path.name, text) != text:
+                raise ValueError(f"{path} differs from another list of that name; move one of them away")
     return texts
 
 
@@ -186,7 +181,7 @@ def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict
     Raises:
         ValueError: if the file cannot be used.
     """
-    made = decode(item.entry.read(), needs=needs, size=size)
+    made = decode(item.read(), needs=needs, size=size)
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about
@@ -198,17 +193,15 @@ def _prepared(name: str, source: Source, arrays: Arrays, path: Path, subset: boo
     names = np.array([record["name"] for record in records])
     clips = source.listing.clips.loc[names]
     masks = {key: split.masks(clips) for key, split in manifest.load_manifest(name).splits.items()}
-    labels = clips.label.to_numpy(copy=True)
+    rows = {"labels": clips.label.to_numpy(copy=True), "first_frame": first_rows(records, "frames"),
+            "first_row": first_rows(records, "mel"), **arrays.arrays}
     digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
     for record in records:
         digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
-    digest.update(labels.astype("<i8"))
+    digest.update(rows["labels"].astype("<i8"))
     for key in sorted(masks):
         for part in ("train", "test"):
             digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
-    return Prepared(
-        f"{name} (subset)" if subset else name, digest.hexdigest(), names, classes, labels, masks, **arrays.arrays,
-        first_frame=first_rows(records, "frames"), first_row=first_rows(records, "mel"), reasons=arrays.bad,
-        notes={record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]},
-        missing=source.missing, records=path.with_suffix(".jsonl"),
-    )
+    notes = {record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]}
+    return Prepared(f"{name} (subset)" if subset else name, digest.hexdigest(), names, classes, masks, rows, notes,
+                    arrays.bad, source.missing, path.with_suffix(".jsonl"))

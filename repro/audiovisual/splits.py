@@ -7,9 +7,11 @@ AudioSet. A line that is not as it should be is refused by its number (ValueErro
 """
 
 import csv
+import io
 import itertools
+import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ VIDEOS = (".mp4", ".avi", ".mkv", ".webm")
 SOUNDS = (".wav", ".ogg")
 AUDIOSET_LISTS = {"balanced_train_segments.csv": "train", "unbalanced_train_segments.csv": "train",
                   "eval_segments.csv": "eval"}
+WORDS = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}   # of a list, for pandas: words between spaces
 NUMBER, SECONDS = r"\d{1,9}", r"\d{1,6}(?:\.\d*)?"
 Texts = Mapping[str, str]     # of the lists, by file name
 
@@ -48,14 +51,13 @@ class Layout(NamedTuple):
 
 def ucf101(texts: Texts) -> Listing:
     """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03, with either kind of line end."""
-    rows = _words(texts, "classInd.txt", rf"(?P<number>{NUMBER}) (?P<kind>\S+)", "a number and a class")
-    classes, lists = _classes(rows), []
-    for number in "123":
-        for part in ("train", "test"):
-            rows = _words(texts, f"{part}list0{number}.txt", rf"(?P<kind>\S+)/(?P<name>[^/\s]+)\.avi( {NUMBER})?",
-                          "CLASS/CLIP.avi")
-            _require(rows.kind.isin(classes), rows, "of a class of classInd.txt")
-            lists.append(rows.assign(column=f"list{number}", value=part))
+    classes, lists = _classes(_rows(texts, "classInd.txt", {"number": NUMBER, "kind": ".+"}, **WORDS)), []
+    for number, part in itertools.product("123", ("train", "test")):
+        columns = {"path": r"[^/]+/[^/]+\.avi", "number": rf"({NUMBER})?"}
+        rows = _rows(texts, f"{part}list0{number}.txt", columns, **WORDS)
+        rows = rows.join(rows.path.str.extract(r"(?P<kind>.+)/(?P<name>.+)\.avi"))
+        _require(rows.kind.isin(classes), rows, "kind", "a class of classInd.txt")
+        lists.append(rows.assign(column=f"list{number}", value=part))
     return _selected(lists, classes, "")
 
 
@@ -69,22 +71,21 @@ def hmdb51(texts: Texts) -> Listing:
         raise FileNotFoundError("none of its lists such as brush_hair_test_split1.txt is there")
     lists = []
     for kind, number in itertools.product(classes, "123"):
-        rows = _words(texts, f"{kind}_test_split{number}.txt", r"(?P<name>\S+)\.avi (?P<value>[012])",
-                      "CLIP.avi and 0, 1 or 2")
-        lists.append(rows.assign(kind=kind, column=f"id{number}", value=rows.value.astype(int)))
+        rows = _rows(texts, f"{kind}_test_split{number}.txt", {"path": r".+\.avi", "value": "[012]"}, **WORDS)
+        lists.append(rows.assign(kind=kind, name=rows.path.str.removesuffix(".avi"), column=f"id{number}",
+                                 value=rows.value.astype(int)))
     return _selected(lists, classes, 0)
 
 
 def esc50(texts: Texts) -> Listing:
     """`esc50.csv`. ESC-10 are the clips whose column `esc10` is true; their labels are those of ESC-50."""
-    rows = _table(texts, "esc50.csv", {"filename": rf"{ESC_CLIP}.*\.wav", "fold": NUMBER, "target": NUMBER,
-                                       "category": ".+", "esc10": "(?i:true|false)"})
-    rows = rows.rename(columns={"target": "number", "category": "kind"})
-    clips = rows.assign(
+    rows = _rows(texts, "esc50.csv", {"filename": rf"{ESC_CLIP}.*\.wav", "fold": NUMBER, "target": NUMBER,
+                                      "category": ".+", "esc10": "(?i:true|false)"}, header=0)
+    rows = rows.rename(columns={"target": "number", "category": "kind"}).assign(
         name=rows.filename.str.removesuffix(".wav").str.extract(f"^({ESC_CLIP})", expand=False),
         fold=rows.fold.astype(int), esc10=rows.esc10.str.lower() == "true",
     )
-    return _listing(clips, _classes(rows), ["fold", "esc10"])
+    return _listing(rows, _classes(rows), ["fold", "esc10"])
 
 
 def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
@@ -94,12 +95,10 @@ def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
     its first class and part, in that order of the lists. Only clips of some classes belong to the set, by default all.
     """
     patterns = {"youtube_id": ".*", "time_start": SECONDS, "time_end": SECONDS}
-    rows = _together({f"{part}.csv": part for part in ("train", "val", "test")}, texts,
-                     lambda file: _table(texts, file, patterns).rename(columns={"time_start": "start",
-                                                                               "time_end": "end"}))
+    rows = _together({f"{part}.csv": part for part in ("train", "val", "test")}, texts, patterns, header=0)
     rows["kind"] = rows.label.fillna("").str.strip() if "label" in rows else ""
     rows["name"] = [f"{clip}_{int(start):06d}_{int(end):06d}"
-                    for clip, start, end in zip(rows.youtube_id, rows.start, rows.end, strict=True)]
+                    for clip, start, end in zip(rows.youtube_id, rows.time_start, rows.time_end, strict=True)]
     rows = rows.drop_duplicates("name")
     rows = rows[rows.kind.isin(only)] if only else rows
     return _listing(rows, tuple(sorted(only or set(rows.kind) - {""})), ["part"])
@@ -120,9 +119,8 @@ def audioset(texts: Texts) -> Listing:
     Lines that begin with #, then `YTID, start_seconds, end_seconds, "labels"`. A segment has several labels, and
     pre-training uses none: there are no classes here.
     """
-    pattern = rf'(?P<name>\S{{11}}), (?P<start>{SECONDS}), (?P<end>{SECONDS}), "[^"]*"|#.*'
-    rows = _together(AUDIOSET_LISTS, texts,
-                     lambda file: _words(texts, file, pattern, 'a YTID, start, end and "labels"').dropna())
+    patterns = {"name": r"\S{11}", "time_start": SECONDS, "time_end": SECONDS, "labels": ".+"}
+    rows = _together(AUDIOSET_LISTS, {file: re.sub("(?m)^#.*", "", text) for file, text in texts.items()}, patterns)
     return _listing(rows.assign(kind=""), (), ["part"])
 
 
@@ -149,7 +147,7 @@ def check(name: str, listing: Listing) -> None:
 
 def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> Listing:
     """The listing of rows with a `name`, its class as `kind`, "" where there is none, and columns of splits."""
-    _require(~rows.name.duplicated(), rows, "of a clip that is not listed before")
+    _require(~rows.name.duplicated(), rows, "name", "of a clip that is not listed before")
     numbers = {kind: number for number, kind in enumerate(classes)} | {"": -1}
     rows = rows.assign(label=rows.kind.map(numbers).astype(np.int64))
     return Listing(rows.set_index("name")[["label", *columns]].sort_index(), classes)
@@ -158,19 +156,18 @@ def _listing(rows: DataFrame, classes: tuple[str, ...], columns: list[str]) -> L
 def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object) -> Listing:
     """The listing of lists of clips with a `kind` and the `value` that a column of splits has there."""
     rows = pd.concat(lists, ignore_index=True)
-    _require(~rows.duplicated(["name", "column"]), rows, "of a clip that is not listed before in this split")
+    _require(~rows.duplicated(["name", "column"]), rows, "name", "of a clip not listed before in this split")
     columns = rows.pivot(index="name", columns="column", values="value").fillna(unlisted).astype(type(unlisted))
-    kinds = rows.drop_duplicates("name").set_index("name").kind
-    return _listing(columns.assign(kind=kinds).reset_index(), classes, list(columns))
+    return _listing(rows.drop_duplicates("name").join(columns, on="name"), classes, list(columns))
 
 
-def _together(parts: Mapping[str, str], texts: Texts, read: Callable[[str], DataFrame]) -> DataFrame:
-    """The rows of those lists that are there, with their `part`, and `start` and `end` as numbers."""
-    lists = [read(file).assign(part=part) for file, part in parts.items() if file in texts]
+def _together(parts: Mapping[str, str], texts: Texts, patterns: Mapping[str, str], **form: Any) -> DataFrame:
+    """The rows of those lists that are there, with their `part`, and their times as numbers."""
+    lists = [_rows(texts, file, patterns, **form).assign(part=part) for file, part in parts.items() if file in texts]
     if not lists:
         raise FileNotFoundError(f"none of its lists {', '.join(parts)} is there")
-    rows = pd.concat(lists, ignore_index=True).astype({"start": float, "end": float})
-    _require(rows.start < rows.end, rows, "of a clip that ends after its start")
+    rows = pd.concat(lists, ignore_index=True).astype({"time_start": float, "time_end": float})
+    _require(rows.time_start < rows.time_end, rows, "time_end", "after its start")
     return rows
 
 
@@ -179,39 +176,30 @@ def _classes(rows: DataFrame) -> tuple[str, ...]:
     return tuple(rows.assign(number=rows.number.astype(int)).drop_duplicates("kind").sort_values("number").kind)
 
 
-def _lines(texts: Texts, file: str) -> DataFrame:
-    """The lines of a list that are not blank: file, line, text."""
+def _rows(texts: Texts, file: str, patterns: Mapping[str, str], **form: Any) -> DataFrame:
+    """The lines of a list that are not blank, as text with their `place`; columns should match patterns.
+
+    A list without a `header` has these columns alone; `form` is what else pandas must know of it.
+    """
     if file not in texts:
         raise FileNotFoundError(f"its list {file} is not there")
-    lines = [(file, number, text.strip()) for number, text in enumerate(texts[file].splitlines(), 1) if text.strip()]
-    return DataFrame(lines, columns=["file", "line", "text"])
-
-
-def _words(texts: Texts, file: str, pattern: str, should: str) -> DataFrame:
-    """The lines of a list and the named groups of a pattern that each should match, with one space between words."""
-    rows = _lines(texts, file)
-    words = rows.text.str.replace(r"\s+", " ", regex=True)
-    _require(words.str.fullmatch(pattern), rows, should)
-    return rows.join(words.str.extract(f"^(?:{pattern})$"))
-
-
-def _table(texts: Texts, file: str, patterns: Mapping[str, str]) -> DataFrame:
-    """The lines of a table below its header and their columns, of which some should match patterns."""
-    rows = _lines(texts, file)
-    values = [next(csv.reader([line], skipinitialspace=True)) for line in rows.text]
-    header = values[0] if values else []
-    if wrong := [column for column in patterns if header.count(column) != 1]:
+    form = {"header": None, "names": None if "header" in form else [*patterns], "skipinitialspace": True} | form
+    try:
+        rows = pd.read_csv(io.StringIO(texts[file]), dtype=str, keep_default_na=False, skip_blank_lines=False, **form)
+    except ValueError as error:
+        raise ValueError(f"{file} cannot be read ({str(error).strip()}); fetch it again") from error
+    if wrong := [column for column in patterns if column not in rows or f"{column}.1" in rows]:
         raise ValueError(f"{file} lacks the columns {', '.join(wrong)}, or has them twice; fetch it again")
-    _require(Series([len(line) == len(header) for line in values]), rows, f"a line of {len(header)} values")
-    table = rows[1:].reset_index(drop=True).join(DataFrame(values[1:], columns=header))
+    first = 1 if form["header"] is None else 2
+    rows["place"] = [f"{file}, line {line}" for line in range(first, first + len(rows))]
+    rows = rows[(rows[[*patterns]] != "").any(axis=1)]
     for column, pattern in patterns.items():
-        _require(table[column].str.fullmatch(pattern), table, f"a line in which {column} is of the form {pattern}")
-    return table
+        _require(rows[column].str.fullmatch(pattern), rows, column, f"of the form {pattern}")
+    return rows
 
 
-def _require(right: "Series[bool]", rows: DataFrame, should: str) -> None:
-    """Raise ValueError about the first row that is not right."""
-    wrong = rows[~right.fillna(False).astype(bool)]
-    if len(wrong):
-        file, line, text = wrong.iloc[0][["file", "line", "text"]]
-        raise ValueError(f"{file}, line {line}: {text!r} should be {should}; fetch it again")
+def _require(right: "Series[bool]", rows: DataFrame, column: str, should: str) -> None:
+    """Raise ValueError about the first row that is not right, naming its place and its value in a column."""
+    if not right.all():
+        place, value = rows[~right].iloc[0][["place", column]]
+        raise ValueError(f"{place}: {column} {value!r} should be {should}; fetch it again")

@@ -48,24 +48,19 @@ def load(recipe: AudioVisualRecipe) -> Sets:
     members(recipe, pairs)
     targets = {(name, split): target_of(recipe, name, split) for name, split in targets_of(recipe)}
     for (name, _), data in targets.items():  # before hours of pre-training
-        _check_target(recipe, pairs, data, TARGETS[name].modality)
+        modality = TARGETS[name].modality
+        finetune.recordings(data, modality)
+        if modality == "video":
+            check_crop(recipe.size, data)
+        taken = channels_of(pairs, modality) or TRUNKS[getattr(recipe, f"{modality}_trunk")][1]
+        if taken != (shown := channels_of(data, modality)):
+            raise ValueError(f"targets={recipe.targets!r}: {modality} of {data.name} has {shown} channels, and "
+                             f"encoders that are pre-trained on {pairs.name} take {taken}; choose other targets")
     sets = [pairs, *targets.values()]
     digests = dict.fromkeys(data.digest for data in sets)
     digest = pairs.digest if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     partial = "(subset)" not in pairs.name and any("(subset)" in data.name for data in sets)
     return Sets(f"{pairs.name} (subset)" if partial else pairs.name, digest, pairs, targets)
-
-
-def _check_target(recipe: AudioVisualRecipe, pairs: Pairs, target: Pairs, modality: str) -> None:
-    """Refuse a target that encoders of the pairs could not be fine-tuned on, as a ValueError."""
-    finetune.recordings(target, modality)
-    if modality == "video":
-        check_crop(recipe.size, target)
-    usual = TRUNKS[getattr(recipe, f"{modality}_trunk")][1]
-    taken, shown = channels_of(pairs, modality) or usual, channels_of(target, modality)
-    if taken != shown:
-        raise ValueError(f"targets={recipe.targets!r}: {modality} of {target.name} has {shown} channels, and encoders "
-                         f"that are pre-trained on {pairs.name} take {taken}; choose other targets")
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
@@ -130,17 +125,12 @@ def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
 
     Returns:
         Of a fine-tuning, by the name of its target, the accuracy in percent. Of the pretrainer "trained_on", the pairs
-        pre-trained on; of CM-ACC what `coverage` says, of grids of characters what `probe_characters` says.
+        pre-trained on; of CM-ACC what `coverage` says, of grids of characters what `along` says.
     """
     if isinstance(learner, FineTuner):
         return {learner.target: learner.accuracy()}
     trained_on = {"trained_on": float(0 if learner.recipe.method == "scratch" else len(learner.members))}
     return trained_on | (coverage(learner) if learner.recipe.method == "cmacc" else {}) | along(learner)
-
-
-def along(learner: Pretrainer) -> dict[str, float]:
-    """What is measured along training too, at its end as by `measure`: probes of grids, nothing of clips."""
-    return probe_characters(learner) if learner.recipe.dataset in CHARACTERS else {}
 
 
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
@@ -159,16 +149,19 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     }
 
 
-def probe_characters(pretrainer: Pretrainer) -> dict[str, float]:
-    """Linear probes of every cell's character on the frozen encoder of x.
+def along(pretrainer: Pretrainer) -> dict[str, float]:
+    """What is measured along training too: linear probes of every cell's character on the encoder of x.
 
-    Returns:
+    Returns nothing of clips; of grids
+
         linear: accuracy in percent on new pairs of the drawings trained on, the mean over cells.
         linear_held_out: the same on drawings never seen.
 
     Source: CM-ACC, Fig. 3a; the paper does not say how accuracy is measured.
     """
     data, measured = pretrainer.data, {}
+    if pretrainer.recipe.dataset not in CHARACTERS:
+        return measured
     train, labels = _features(pretrainer, data.train), data.labels.to(pretrainer.device)
     for name, lot in {"linear": data.test, "linear_held_out": data.held_out}.items():
         features = standardised(train, train), standardised(_features(pretrainer, lot), train)
@@ -196,15 +189,14 @@ def constants(recipe: AudioVisualRecipe) -> Rows:
     """See `repro.table.Study`."""
     rows = [optimiser(pretrain.OPTIMISER, PAPER)] if recipe.method != "scratch" else []
     if recipe.dataset in CHARACTERS:
-        rows += [
+        return [
+            *rows,
             ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
             ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
         ]
-        return rows
-    rows += [optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []
-    rows += [
+    return [
+        *rows, *([optimiser(finetune.OPTIMISER, "assumed: of fine-tuning")] if recipe.targets else []),
         ("flip", augment.FLIP, "assumed: probability; the paper names the augmentation alone"),
         ("normalisation.mean", augment.MEAN, "assumed: usual for Kinetics"),
         ("normalisation.std", augment.DEVIATION, "assumed: usual for Kinetics"),
     ]
-    return rows

@@ -1,21 +1,36 @@
 """Files on disk: written whole or not at all, locked among processes, and errors that name them and the next step."""
 
 import contextlib
+import csv
 import errno
 import glob
+import io
+import lzma
 import os
 import re
 import secrets
 import shutil
+import stat
+import struct
 import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 import yaml
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LARGEST = 2**28               # bytes of a file, or of all that are read together, that are held in memory
+TOO_LARGE = "has {:,} bytes, at most {:,} are read"
+IRREGULAR = "is no regular file, or a link that leads nowhere"
+CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
+           RuntimeError)      # what a damaged zip raises, or one of another kind, such as encrypted
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 AGAIN = "then give the same command again, and it goes on where it was"
@@ -44,6 +59,51 @@ class _Unrepeated(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(
                     None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
         return node
+
+
+def read_file(path: Path, largest: int | None = None) -> bytes:
+    """The contents of a regular file; whatever else it is, a device or a pipe, is not opened.
+
+    Raises:
+        FileNotFoundError: if there is nothing.
+        ValueError: saying so, without the name, if it is no regular file or has more bytes than `largest`, `LARGEST`
+            unless something else is said.
+    """
+    if path.is_symlink() and not path.exists():
+        raise ValueError(f"{IRREGULAR}: {os.readlink(path)}")
+    status, largest = path.stat(), LARGEST if largest is None else largest
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(IRREGULAR)
+    if status.st_size > largest:
+        raise ValueError(TOO_LARGE.format(status.st_size, largest))
+    return path.read_bytes()
+
+
+def read_csv(path: Path, remedy: str = "mend it, or restore it from version control", **options: Any) -> "DataFrame":
+    """The table in a file, with options of `pandas.read_csv`; text stays text.
+
+    Raises:
+        ValueError: if the file is no table, or a line has more or fewer values than the first, which pandas would shift
+            or pad. It names the file and what remedies it.
+    """
+    import pandas as pd  # which takes longer than all that most commands do with files
+
+    try:
+        text = read_file(path).decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text), strict=True)
+        header = next(reader, [])
+        for row in reader:
+            if row and len(row) != len(header):
+                raise ValueError(f"line {reader.line_num}: {len(row)} values, expected {len(header)}")
+        return pd.read_csv(io.StringIO(text), **{"keep_default_na": False} | options)
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read ({str(error).strip()}); {remedy}") from error
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file is exchanged, or an entry of a folder: times, size and number."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

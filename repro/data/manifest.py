@@ -1,26 +1,27 @@
-"""Data sets as declared in data_manifests/: where they come from, where they lie, and whether they are complete."""
+"""Data sets as declared in data_manifests/: where they come from, where they lie, and what their files hold."""
 
+import dataclasses
 import functools
-import inspect
 import os
+import types
+import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from repro.data.archives import content_digest, entries, members, stamp
-from repro.data.disk import read_yaml
-from repro.recipe import choose, distinct
+from repro.data.disk import read_yaml, stamp
+from repro.recipe import EXPECTED, choose, distinct
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
 ACCESS = ("automatic", "form", "derived", "bundled")
-UNPACKED = ".unpacked"  # in `prepared_root`: what an archive holds while it is read
+WORDS = EXPECTED | {str: "text", list: "a list", tuple: "a list"}  # of types
 PACKAGE = Path(str(files("repro"))).resolve()
 
 Loaded = TypeVar("Loaded")
@@ -30,29 +31,18 @@ Loaded = TypeVar("Loaded")
 class Archive:
     """One archive of a data set; the folder it unpacks to is accepted in its place.
 
-    Attributes:
-        name: path below the data root, such as `nw_ucla/all_sqe.zip`; unpacked, `nw_ucla/all_sqe`. A name without a
-            suffix is that of a folder, for data used unpacked alone.
-        members, bytes: number of unpacked files and their bytes, however packed; None, as what follows, if unknown.
-        digest: hex sha256 over the sorted members (`content_digest`).
-        folder: what it unpacks to, beside it, where that is not named as the archive.
-        url, md5, size: of data sets with automatic access, where the archive itself can be fetched, its hex md5 and
-            its bytes.
-        sha256: its hex sha256, where that is known; a download is then checked by it instead.
-
-    Raises:
-        ValueError: if a place is not below the data root.
+    ValueError if a place is not below the data root.
     """
 
-    name: str
-    members: int | None = None
-    bytes: int | None = None
-    digest: str | None = None
-    folder: str | None = None
-    url: str | None = None
-    md5: str | None = None
-    sha256: str | None = None
-    size: int | None = None
+    name: str                     # path below the data root, `box/things.zip`, unpacked `box/things`; or of a folder
+    members: int | None = None    # number of its files, as what follows None if that is not known
+    bytes: int | None = None      # of all of them, however packed
+    digest: str | None = None     # hex sha256 over the sorted files (`files.content_digest`)
+    folder: str | None = None     # what it unpacks to, beside it, where that is not named as the archive
+    url: str | None = None        # https, of data sets with automatic access, where the archive itself can be fetched
+    md5: str | None = None        # hex, of the archive itself
+    sha256: str | None = None     # hex, likewise; a download is then checked by it instead
+    size: int | None = None       # bytes of the archive itself
 
     def __post_init__(self) -> None:
         for place in filter(None, (self.name, self.folder)):
@@ -65,22 +55,20 @@ class Archive:
         unpacked = [path.with_suffix("")] if path.suffix else []
         return [path, *unpacked] + ([path.with_name(self.folder)] if self.folder else [])
 
+    def place(self, root: Path) -> Path | None:
+        """The first of these places where there is a file or a folder."""
+        return next((path for path in self.places(root) if path.is_file() or path.is_dir()), None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """A protocol: what goes to train and to test, and how many.
+    """A protocol: what goes to train and to test, and how many."""
 
-    Attributes:
-        train, test: what selects the samples, for instance `{"views": [1, 2]}`; several columns must all agree.
-        expect: samples of the official distribution, for instance `{"train": 1020, "test": 464}`; "classes" too, where
-            they are checked, and of pictures in their files the "least" and "most" for training in a class.
-        kept: samples left after the data set's own rules (a least length, a list of unusable ones), if they drop any.
-    """
-
-    train: Mapping[str, list]
+    train: Mapping[str, list]               # the values of columns, which must all agree, such as {"views": [1, 2]}
     test: Mapping[str, list]
-    expect: Mapping[str, int | None]
-    kept: Mapping[str, int | None] = field(default_factory=dict)
+    expect: Mapping[str, int | None]        # of the official distribution: "train", "test", "classes" where checked; of
+    #                                         pictures in their files "least" and "most" for training in a class
+    kept: Mapping[str, int | None] | None = None  # left by the data set's own rules, if they drop any
 
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
@@ -100,34 +88,20 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """What the pictures of an image data set are.
+    """What the pictures of an image data set are."""
 
-    Attributes:
-        classes: their names in the order of the labels; or how many there are, where they are called as the reader
-            finds them. Of pictures in their files, names are the class folders to take, a number takes all.
-        mean, deviation: of red, green and blue in [0, 1], to normalise by.
-        source: of these two.
-        size: height and width in pixels; None where they vary, and the pictures stay in their files, those of the
-            class folders `train` and `val` that the manifest names.
-        reader: what makes arrays of the official files, one of `repro.image.readers.READERS`; with a size alone.
-        test_every: of pictures in class folders alone, which nobody has split: n, if of each class's pictures, sorted
-            by name, every n-th is for test.
-    """
-
-    classes: int | tuple[str, ...]
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
-    source: str
-    size: int | None = None
-    reader: str | None = None
-    test_every: int | None = None
+    classes: int | tuple[str, ...]          # names in the order of the labels, or how many, called as the reader finds
+    mean: tuple[float, float, float]        # of red, green and blue in [0, 1], to normalise by
+    deviation: tuple[float, float, float]
+    source: str                             # of these two
+    size: int | None = None                 # pixels of a side; None where they vary, and stay in their files
+    reader: str | None = None               # one of `repro.image.readers.READERS`; with a size alone
+    test_every: int | None = None           # n, if every n-th of a class is for test, where nobody has split them
 
     def __post_init__(self) -> None:
-        colours = len(self.mean) == len(self.deviation) == 3
-        if not (colours and all(0 <= value <= 1 for value in self.mean)
-                and all(0 < value <= 1 for value in self.deviation)):
-            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be three numbers each, between 0 "
-                             "and 1, the second not 0")
+        if not (all(0 <= value <= 1 for value in self.mean) and all(0 < value <= 1 for value in self.deviation)):
+            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be between 0 and 1, the second "
+                             "not 0")
         if self.count < 1 or (self.size is not None and self.size < 1):
             raise ValueError(f"classes={self.classes!r} and size={self.size} should be at least 1; where the size "
                              "varies, leave it out")
@@ -153,31 +127,17 @@ class Images:
 class Skeletons:
     """What the recordings of a skeleton data set are.
 
-    Attributes:
-        joints: how many a body has.
-        bones: pairs of joints: what a picture connects, and the neighbours of a graph.
-        actions: names of the classes in the order of the labels.
-        axes: four joints that give a body's frame of reference: middle of the hip, the spine above, left and right hip.
-        reader: what makes recordings of the official files, one of `repro.skeleton.readers.READERS`; "ntu" for files
-            that are prepared first, by `repro.skeleton.ntu`.
-
-    Raises:
-        ValueError: if a bone or an axis names a joint that there is not, or an action is there twice.
+    ValueError if a bone or an axis names a joint that there is not, or an action is there twice.
     """
 
-    joints: int
-    bones: tuple[tuple[int, int], ...]
-    actions: tuple[str, ...]
-    axes: tuple[int, ...]
-    reader: str
+    joints: int                         # how many a body has
+    bones: tuple[tuple[int, int], ...]  # pairs of joints: what a picture connects, and the neighbours of a graph
+    actions: tuple[str, ...]            # names of the classes in the order of the labels
+    axes: tuple[int, int, int, int]     # a body's frame of reference: middle of the hip, spine above, left, right hip
+    reader: str                         # one of `repro.skeleton.readers.READERS`; "ntu": `repro.skeleton.ntu` prepares
 
     def __post_init__(self) -> None:
-        if len(self.axes) != 4:
-            raise ValueError(f"axes={list(self.axes)} should be four joints: hip, spine, left hip, right hip")
-        pairs = [joint for bone in self.bones for joint in bone]
-        if len(pairs) != 2 * len(self.bones):
-            raise ValueError(f"bones={list(map(list, self.bones))} should be pairs of joints")
-        for joint in (*pairs, *self.axes):
+        for joint in (*(joint for bone in self.bones for joint in bone), *self.axes):
             if joint not in range(self.joints):
                 raise ValueError(f"joint {joint} of bones or axes should be from 0 to {self.joints - 1}")
         distinct("actions", list(self.actions), self.actions)
@@ -185,30 +145,17 @@ class Skeletons:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """A data set as its file in data_manifests/ declares it.
+    """A data set as its file in data_manifests/ declares it."""
 
-    Attributes:
-        name: what users type; also the file's stem.
-        title: one line for people.
-        access: `automatic` (can be downloaded), `form` (asked for by hand), `derived` (made from another data set) or
-            `bundled` (part of this package).
-        source: home page; for bundled data, its module.
-        licence: terms as far as known.
-        files: the archives, none for bundled data.
-        splits: protocols by name.
-        images: what its pictures are, of an image data set, which has one split.
-        skeletons: what its recordings are, of a skeleton data set.
-    """
-
-    name: str
-    title: str
-    access: str
-    source: str
-    licence: str
-    files: tuple[Archive, ...]
-    splits: Mapping[str, Split]
-    images: Images | None = None
-    skeletons: Skeletons | None = None
+    name: str                               # what users type; also the file's stem
+    title: str                              # one line for people
+    access: str                             # can be fetched, is asked for, is part of other data or of this package
+    source: str                             # home page; for bundled data, its module
+    licence: str                            # terms as far as known
+    files: tuple[Archive, ...]              # none of bundled data
+    splits: Mapping[str, Split]             # protocols by name; of images one
+    images: Images | None = None            # what the pictures are, of an image data set
+    skeletons: Skeletons | None = None      # what the recordings are, of a skeleton data set
 
     def __post_init__(self) -> None:
         choose("access", self.access, ACCESS)
@@ -265,6 +212,11 @@ def prepared_root() -> Path:
     return runs_root() / "prepared"
 
 
+def unpacked_root() -> Path:
+    """The folder of what archives are unpacked to; what `repro doctor` names there may go at any time."""
+    return prepared_root() / "unpacked"
+
+
 def imported(name: str) -> Path:
     """The folder of the one copy of a data set that `repro data import` has taken in, which is named after its file."""
     return prepared_root() / f"{name}-imported"
@@ -292,7 +244,7 @@ def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
     That is its archives, or folders and the folders in these, the lists of splits, and what was imported or prepared.
     """
     declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
-    paths = [path for archive in declared if (path := location(archive, root))]
+    paths = [path for archive in declared if (path := archive.place(root))]
     paths += [Path(entry) for path in paths if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
     made = prepared_root().glob(f"{name}-*/*")
     paths += [path for path in made if path.suffix != ".lock" and not path.name.startswith(".")]  # these are written
@@ -349,38 +301,41 @@ def load_manifest(name: str) -> Manifest:
 def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
     try:
-        values = read_yaml(path)
-        files = tuple(_made(Archive, "files", fields) for fields in values["files"])
-        splits = {name: _made(Split, "splits", fields) for name, fields in values["splits"].items()}
-        parts: dict[str, Any] = {"files": files, "splits": splits}
-        for name, kind in (("images", Images), ("skeletons", Skeletons)):
-            fields = (values.get(name) or {}).items()
-            parts[name] = _made(kind, name, {field: _tuples(value) for field, value in fields}) if fields else None
-        declared = _made(Manifest, "the manifest", values | parts)
-        for archive in files:
+        declared = _made(Manifest, read_yaml(path), "the manifest")
+        for archive in declared.files:
             if archive.url and not (archive.url.startswith("https://") and archive.md5):
                 raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
         if declared.name != path.stem:
             raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
-    except KeyError as error:
-        raise ValueError(f"{path} lacks {error.args[0]}; add it") from error
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
     return declared
 
 
-def _made(kind: Callable[..., Loaded], where: str, values: Mapping[str, Any]) -> Loaded:
-    """A part of a manifest of these values; ValueError names a field that such a part has not."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{where}: {values!r} should be fields with their values")
-    for name in values:
-        choose(f"field of {where}", name, inspect.signature(kind).parameters)
-    return kind(**values)
+def _made(kind: Any, value: Any, where: str) -> Any:
+    """What a file says as an annotation has it, lists as tuples; nothing else is converted, so that 0 stays 0.
 
-
-def _tuples(value: Any) -> Any:
-    """Lists, also inside of lists, as tuples; whatever else as it is."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    ValueError names what is of another type, which true is of a number, or a field that there is not.
+    """
+    kinds, expected = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,), []
+    for one in kinds:
+        outer, inner = typing.get_origin(one) or one, typing.get_args(one)
+        if isinstance(value, dict) and dataclasses.is_dataclass(outer):
+            hints, parts = typing.get_type_hints(outer), {}
+            for name, part in value.items():
+                parts[name] = _made(hints[choose(f"field of {where}", name, hints)], part, f"{name} of {where}")
+            if lacking := [name for name in hints if name not in parts and not hasattr(outer, name)]:
+                raise ValueError(f"{where} lacks {', '.join(lacking)}; add it")
+            return outer(**parts)
+        if isinstance(value, dict) and outer is Mapping:
+            return {name: _made(inner[1], part, f"{name} of {where}") for name, part in value.items()}
+        if isinstance(value, list) and outer is tuple and (inner[-1] is ... or len(inner) == len(value)):
+            return tuple(_made(inner[0], item, where) for item in value)
+        if type(value) is outer or (outer is float and type(value) is int):
+            return value
+        words = WORDS.get(outer, "fields with their values")
+        expected.append(f"{words} of {len(inner)}" if outer is tuple and inner[-1] is not ... else words)
+    raise ValueError(f"{where} is {value!r:.200}; it should be {' or '.join(expected)}")
 
 
 def sets_with(section: str) -> dict[str, Manifest]:
@@ -390,71 +345,6 @@ def sets_with(section: str) -> dict[str, Manifest]:
     """
     declared = [entry for name in names() if getattr(entry := load_manifest(name), section)]
     return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "bundled")}
-
-
-def location(archive: Archive, root: Path) -> Path | None:
-    """Where `archive` lies below the data root: the archive itself, else the folder it unpacks to, else None."""
-    return next((path for path in archive.places(root) if path.is_file() or path.is_dir()), None)
-
-
-def require(manifest: Manifest, root: Path) -> list[Path]:
-    """Where the files of a data set lie below `root`, in the manifest's order.
-
-    FileNotFoundError names the page, the archive and where to put it, and a copy that was taken in instead.
-    """
-    paths = [location(archive, root) for archive in manifest.files]
-    if None in paths:
-        path, *unpacked = manifest.files[paths.index(None)].places(root)
-        alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
-        copy = copy_of(manifest.name)
-        instead = f"; or pass --subset (subset=True) for the copy {copy.stem}" if copy else ""
-        raise FileNotFoundError(
-            f"data set {manifest.name!r} lacks {path}{alternative}; {next_step(manifest, path)}{instead}"
-        )
-    return paths
-
-
-def difference(archive: Archive, path: Path) -> str | None:
-    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
-    counts = {"bytes": (path.stat().st_size, archive.size)}
-    if path.is_dir() and archive.members is None:  # there may be millions
-        return None if any(path.iterdir()) else "is empty"
-    if path.is_dir() or (path.suffix == ".zip" and archive.members is not None):
-        try:
-            sizes = [entry.size for entry in entries(path)]
-        except ValueError as error:
-            return f"is truncated or damaged ({error.__cause__ or error})"
-        counts = {"files": (len(sizes), archive.members), "bytes": (sum(sizes), archive.bytes)}
-    if all(declared is None for _, declared in counts.values()):
-        return None
-    wrong = [f"{count:,} of {declared:,} {what}" for what, (count, declared) in counts.items()
-             if declared not in (count, None)]
-    return f"has {', '.join(wrong)}" if wrong else ""
-
-
-def verified_members(manifest: Manifest, root: Path) -> list[tuple[str, bytes]]:
-    """The members of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
-    gathered = []
-    for archive, path in zip(manifest.files, require(manifest, root), strict=True):
-        contents, wrong = members(path), difference(archive, path)
-        if not wrong and archive.digest not in (None, content_digest(contents)):
-            wrong = f"has contents of digest {content_digest(contents)}, expected {archive.digest}"
-        if wrong:
-            raise ValueError(f"{path} is not the distribution data_manifests/{manifest.name}.yaml declares: "
-                             f"it {wrong}; fetch it again from {manifest.source}")
-        gathered += contents
-    return gathered
-
-
-def next_step(manifest: Manifest, path: Path) -> str:
-    """What a reader does to obtain `path`."""
-    if manifest.access == "automatic":
-        return f"run `repro data download {manifest.name}`, or point REPRO_DATA at a folder that has it"
-    if manifest.access == "derived":
-        return (f"it is part of other data: get these at {manifest.source}, "
-                f"or point REPRO_DATA at a folder that has them")
-    return (f"ask for {path.name} at {manifest.source} and put it into {path.parent}, "
-            f"or point REPRO_DATA at a folder that has it")
 
 
 def check_labels(name: str, labels: "Tensor", classes: int, train: "Tensor", test: "Tensor", least: int = 0) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.data.archives import CORRUPT
+from repro.data.disk import CORRUPT
 
 ODD_HEADER = (SyntaxError, tokenize.TokenError)  # what NumPy raises, beside ValueError, for a damaged description
-DAMAGED = (*CORRUPT, OSError, ValueError, KeyError, *ODD_HEADER)  # what `read` raises: a file is missing or damaged
+DAMAGED = (*CORRUPT, KeyError, *ODD_HEADER)  # what `read` raises: a file is missing or damaged
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

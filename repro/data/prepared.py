@@ -26,8 +26,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from repro.data import manifest, npz
-from repro.data.archives import Entry
-from repro.data.disk import alone, remove_half_written, write_atomically
+from repro.data.disk import alone, read_file, remove_half_written, write_atomically
 from repro.data.parallel import run_jobs
 
 LAYOUT = 3                    # raise when the files are written otherwise
@@ -46,11 +45,23 @@ class Item:
 
     Attributes:
         name: of the item, in its data set.
-        entry: the file.
+        path: of the file.
     """
 
     name: str
-    entry: Entry
+    path: Path
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Bytes; -1 of what is no regular file: a device, a pipe, a link that leads nowhere."""
+        return self.path.stat().st_size if self.path.is_file() else -1
+
+    def read(self) -> bytes:
+        """The contents; ValueError if it is no regular file, too large or cannot be read."""
+        try:
+            return read_file(self.path)
+        except OSError as error:
+            raise ValueError(f"cannot be read ({error})") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +128,7 @@ def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, work
                 return made
             left_out = made.bad
         parts.mkdir(exist_ok=True)
-        places = [parts / f"{number:07d}-{item.entry.size}.npz" for number, item in enumerate(items)]
+        places = [parts / f"{number:07d}-{item.size}.npz" for number, item in enumerate(items)]
         pairs = [*zip(items, places, strict=True)]
         # they may have been fetched again: read first, as where one is still bad the others need not be
         bad = _make_missing(path, [pair for pair in pairs if pair[0].name in left_out], make, workers)
@@ -141,7 +152,7 @@ def read(path: Path, items: Sequence[Item]) -> Arrays:
         *records, end = map(json.loads, lines)
         if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
             raise ValueError("it has changed")
-        files = [(item.name, item.entry.size) for item in items]
+        files = [(item.name, item.size) for item in items]
         if [(record["name"], record["bytes"]) for record in records] != files:
             raise FileNotFoundError(f"{index} is of files that have changed since")
         arrays = {name: _mapped(_file(path, name), **about) for name, about in end["arrays"].items()}
@@ -212,7 +223,7 @@ def make_parts(items: Sequence[tuple[Item, Path]], make: Make) -> tuple[int, dic
                 bad[item.name] = str(error)
                 continue
             except Exception as error:
-                error.add_note(f"in {item.entry}")
+                error.add_note(f"in {item.path}")
                 raise
             rows = {name: len(array) for name, array in arrays.items()}
             record = np.array(json.dumps(_about(item) | {"rows": rows, **about}))
@@ -252,7 +263,7 @@ def _join_array(path: Path, name: str, parts: Sequence[Path], rows: int) -> dict
 
 
 def _about(item: Item) -> Record:
-    return {"name": item.name, "bytes": item.entry.size, "rows": {}, "reason": None}
+    return {"name": item.name, "bytes": item.size, "rows": {}, "reason": None}
 
 
 def _stored(part: Path, name: str) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.data import archives, manifest, npz
+from repro.data import disk, files, manifest, npz
 from repro.data.disk import alone, write_atomically
 from repro.data.prepared import made_once, place_of
 from repro.image import DATASETS, readers
@@ -78,11 +78,9 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
     if declared.images.size is None:
         return _left_in_files(declared, root, subset)
     if not subset:
-        path, = manifest.require(declared, root)
-        files = [path]
-        if path.is_dir():  # as the readers walk it, through links too
-            files = sorted(path / entry.name for entry in archives.entries(path) if entry.size >= 0)
-        made_of = "".join(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n" for file in files)
+        path, = files.require(declared, root)
+        there = [file for file in files.listed(path) if file.is_file()] if path.is_dir() else [path]
+        made_of = "".join(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n" for file in there)
         return _image_set(name, _made_once(declared, made_of, lambda: _official(declared, path)))
     copy = manifest.copy_of(name)
     if copy is None:
@@ -111,13 +109,12 @@ def take_in(name: str, path: Path) -> ImageSet:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     if not (path.is_file() or path.is_dir()):
-        raise ValueError(f"{path} {archives.IRREGULAR}; give an .npz, a folder, a zip or tar archive")
+        raise ValueError(f"{path} {disk.IRREGULAR}; give an .npz, a folder, a zip or tar archive")
     if path.suffix == ".npz":
         pictures = readers.numpy_file(path, declared)
     elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
         own = declared.images.reader in ("tiny_imagenet", "unsplit_class_folders")
-        read = readers.READERS[declared.images.reader] if own else readers.class_folders
-        pictures = read(path, declared)
+        pictures = _read(readers.READERS[declared.images.reader] if own else readers.class_folders, path, declared)
     else:
         raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
                          "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
@@ -149,7 +146,7 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
 
     They are listed anew when a file came or went, which changes the time of its folder.
     """
-    folder = manifest.require(declared, root)[0].parent
+    folder = files.require(declared, root)[0].parent
     folders = readers.present_folders(folder, declared.images.names)
     times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
     pictures = _made_once(declared, times, lambda: readers.listing(folder, folders))
@@ -167,9 +164,19 @@ def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pic
 def _official(declared: manifest.Manifest, path: Path) -> Pictures:
     """The official distribution; raises ValueError if it has other numbers of images than declared."""
     reader = choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, readers.READERS)
-    pictures = readers.READERS[reader](path, declared)
+    pictures = _read(readers.READERS[reader], path, declared, *declared.files)
     _check_official(declared, path, pictures, f"take a part of it in with `repro data import {declared.name} FILE`")
     return _hashed(pictures)
+
+
+def _read(read: readers.Reader, path: Path, declared: manifest.Manifest, *packed: manifest.Archive) -> Pictures:
+    """What a reader makes of a folder, an `.npz`, or another archive, which is unpacked for as long as it is read."""
+    if not path.is_file() or path.suffix == ".npz":
+        return read(path, declared)
+    try:
+        return read(files.folder(path, *packed), declared)
+    finally:
+        files.forget(path)
 
 
 def _check_official(declared: manifest.Manifest, path: Path, pictures: Pictures, otherwise: str) -> None:

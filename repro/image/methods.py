@@ -1,7 +1,5 @@
-"""The methods that train encoders of images: what each needs, its values with their sources, its loss. Another is one
-more `Method`.
-
-Objectives are imported when they are called: recipes, which name methods, need no torch.
+"""The methods that train encoders of images: what each needs, and its values with their sources. Another is one more
+`Method`, and its loss a function of `repro.image.pretrain`; recipes, which name methods, need no torch.
 """
 
 import dataclasses
@@ -14,11 +12,13 @@ from repro.table import Lazy
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from repro.image.pretrain import Batch
     from repro.image.recipe import ImageRecipe
 
 SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
 JCL, JCL_CODE = "JCL supplement", "JCL, released code"
 MOCO, RESSL_CODE = "MoCo v2, released code", "ReSSL, released code"
+TRAINER = "repro.image.pretrain"  # which has the losses
 
 BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
     "cifar10": (0.2, 0.10),
@@ -28,23 +28,7 @@ BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data 
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """What a step has computed for the loss of its method."""
-
-    query: "Tensor"          # (N, projection), with gradient; without keys (N, classes) logits of the classifier
-    keys: "Tensor"           # (N, keys, projection) of other views, if there are any
-    negatives: "Tensor"      # (K, projection) the dictionary of earlier keys, if there is one
-    labels: "Tensor"         # (N,) of the images, if the method sees them
-    epoch: "float | Tensor"  # of the step, from 0
-
-    @property
-    def key(self) -> "Tensor":
-        """(N, projection) of the only other view."""
-        return self.keys[:, 0]
-
-
-Loss = Callable[[Batch, "ImageRecipe"], "Tensor"]
+Loss = Callable[["Batch", "ImageRecipe"], "Tensor"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,48 +65,6 @@ class Method:
                              "dictionary=False")
 
 
-# ---------------------------------------------------------------------------------------------- their losses
-
-OBJECTIVES = "repro.contrast.objectives"
-info_nce, ressl, ceil = Lazy(OBJECTIVES, "info_nce"), Lazy(OBJECTIVES, "ressl"), Lazy(OBJECTIVES, "ceil")
-sce, jcl, vanilla = Lazy(OBJECTIVES, "sce"), Lazy(OBJECTIVES, "jcl"), Lazy(OBJECTIVES, "vanilla")
-cross_entropy = Lazy("torch.nn.functional", "cross_entropy")
-
-
-def _classification(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    return cross_entropy(batch.query, batch.labels)
-
-
-def _info_nce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    return info_nce(batch.query, batch.key, batch.negatives, recipe.temperature)
-
-
-def _ressl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    return ressl(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature)
-
-
-def _ceil(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    return ceil(batch.query, batch.key, batch.negatives, recipe.temperature)
-
-
-def _sce(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    target = (recipe.key_temperature, recipe.weight, recipe.masked_positive)
-    return sce(batch.query, batch.key, batch.negatives, recipe.temperature, *target)
-
-
-def _jcl(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    """With the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
-    strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
-    return jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
-
-
-def _vanilla(batch: Batch, recipe: "ImageRecipe") -> "Tensor":
-    return vanilla(batch.query, batch.keys, batch.negatives, recipe.temperature)
-
-
-# ---------------------------------------------------------------------------------------------- their values
-
-
 def _values_of_sce(dataset: str) -> Values:
     source = f"{SCE}, the data set's best" if dataset in BEST else SCE_CODE
     temperature, key_temperature = BEST.get(dataset, (0.1, 0.05))
@@ -147,21 +89,24 @@ METHODS = {
     for method in (
         Method(name="random", loss=None, key="none", dictionary=False),
         Method(
-            name="supervised", loss=_classification, key="none", dictionary=False, labels=True,
+            name="supervised", loss=Lazy(TRAINER, "supervised"), key="none", dictionary=False, labels=True,
             values=lambda dataset: {"query_view": ("weak", "assumed: crop and flip")},
         ),
-        Method(name="moco", loss=_info_nce, values=_values_of_moco, fields=("temperature",)),
+        Method(name="moco", loss=Lazy(TRAINER, "moco"), values=_values_of_moco, fields=("temperature",)),
         Method(
-            name="ressl", loss=_ressl,
+            name="ressl", loss=Lazy(TRAINER, "ressl"),
             values=lambda dataset: {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)},
             fields=("temperature", "key_temperature", "whole_query"),
         ),
         Method(
-            name="sce", loss=_sce, values=_values_of_sce,
+            name="sce", loss=Lazy(TRAINER, "sce"), values=_values_of_sce,
             fields=("temperature", "key_temperature", "whole_query", "weight", "masked_positive"),
-            parts={"InfoNCE": _info_nce, "ReSSL": _ressl, "Ceil": _ceil},
+            parts={"InfoNCE": Lazy(TRAINER, "moco"), "ReSSL": Lazy(TRAINER, "ressl"), "Ceil": Lazy(TRAINER, "ceil")},
         ),
-        Method(name="jcl", loss=_jcl, values=_values_of_jcl, fields=("temperature", "keys", "strength", "ramp")),
-        Method(name="vanilla", loss=_vanilla, values=_values_of_jcl, fields=("temperature", "keys")),
+        Method(
+            name="jcl", loss=Lazy(TRAINER, "jcl"), values=_values_of_jcl,
+            fields=("temperature", "keys", "strength", "ramp"),
+        ),
+        Method(name="vanilla", loss=Lazy(TRAINER, "vanilla"), values=_values_of_jcl, fields=("temperature", "keys")),
     )
 }

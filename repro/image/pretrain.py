@@ -1,4 +1,7 @@
-"""Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them."""
+"""Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them.
+
+From top to bottom: what a step knows, the loss that each method makes of it, and the training.
+"""
 
 import dataclasses
 import math
@@ -7,13 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
+from repro.contrast import objectives
 from repro.contrast.dictionary import Dictionary, unit_noise
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.image.augment import CentredView, ShiftedView, View, centred_view, training_views
 from repro.image.batches import Resident, Streamed, batches_of
 from repro.image.data import ImageSet
-from repro.image.methods import Batch
 from repro.image.model import TRUNKS, ImageModel
 from repro.image.readers import Files
 from repro.image.recipe import ImageRecipe, contrasts, follows, trains
@@ -23,6 +27,65 @@ from repro.run.learner import Learner, ShuffledBatches, seeds
 OPTIMISER = torch.optim.SGD
 MONITORED = 10  # times in a training that `knn1` is measured
 BY_NEED = ("keys", "dictionary")  # parts that not every method has
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """What a step has computed for the loss of its method."""
+
+    query: Tensor          # (N, projection), with gradient; without keys (N, classes) logits of the classifier
+    keys: Tensor           # (N, keys, projection) of other views, if there are any
+    negatives: Tensor      # (K, projection) the dictionary of earlier keys, if there is one
+    labels: Tensor         # (N,) of the images, if the method sees them
+    epoch: float | Tensor  # of the step, from 0
+
+    @property
+    def key(self) -> Tensor:
+        """(N, projection) of the only other view."""
+        return self.keys[:, 0]
+
+
+# ---------------------------------------------------------------------------------------------- losses, by method
+
+
+def supervised(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """Cross entropy of the classifier, in nats."""
+    return cross_entropy(batch.query, batch.labels)
+
+
+def moco(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """InfoNCE, of MoCo v2."""
+    return objectives.info_nce(batch.query, batch.key, batch.negatives, recipe.temperature)
+
+
+def ressl(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """Cross entropy of the similarities to the dictionary, of query and key."""
+    return objectives.ressl(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature)
+
+
+def ceil(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """What SCE is beside InfoNCE and ReSSL."""
+    return objectives.ceil(batch.query, batch.key, batch.negatives, recipe.temperature)
+
+
+def sce(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """Similarity contrastive estimation."""
+    target = (recipe.key_temperature, recipe.weight, recipe.masked_positive)
+    return objectives.sce(batch.query, batch.key, batch.negatives, recipe.temperature, *target)
+
+
+def jcl(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """JCL, with the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
+    strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
+    return objectives.jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
+
+
+def vanilla(batch: Batch, recipe: ImageRecipe) -> Tensor:
+    """The mean of InfoNCE over several keys, JCL's baseline."""
+    return objectives.vanilla(batch.query, batch.keys, batch.negatives, recipe.temperature)
+
+
+# ---------------------------------------------------------------------------------------------- the training
 
 
 class Pretrainer(Learner):

@@ -3,22 +3,22 @@
 import dataclasses
 import hashlib
 import io
-import itertools
 import os
 import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import ExifTags, Image
 from tqdm.auto import tqdm
 
-from repro.data import archives, npz
-from repro.data.manifest import UNPACKED, Manifest, prepared_root
+from repro.data import files, npz
+from repro.data.disk import read_file
+from repro.data.manifest import Manifest
 from repro.recipe import choose
 
 PARTS = ("train", "test", "unlabeled")
@@ -26,12 +26,11 @@ PLACES = ("train", "val")     # class folders, for the first two parts
 PICTURES = (".jpg", ".jpeg", ".png")
 FOLDERS = "train/<class>/, test/<class>/ or val/<class>/"
 KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tried
-AT_ONCE = 64                  # files of pictures that are held at a time
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
 # What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
 # What NumPy raises, or warns of, where a file holds no array or one of another kind.
-UNREADABLE = (*npz.DAMAGED, TypeError, RuntimeError, OverflowError, MemoryError, Warning)
+UNREADABLE = (*npz.DAMAGED, TypeError, OverflowError, MemoryError, Warning)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
@@ -57,23 +56,19 @@ class Files:
         return len(self.names)
 
     def read(self, index: int) -> Image.Image:
-        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb` if the file is gone too."""
-        path = self.root / os.fsdecode(self.names[index])
-        try:
-            contents = archives.read_file(path)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path} cannot be read as a picture ({error}); fetch it again or leave it out") from error
-        return read_rgb(contents, f"{path}")
+        """The picture at a place in 0..n - 1, as red, green and blue; raises as `read_rgb`."""
+        return read_rgb(self.root / os.fsdecode(self.names[index]))
 
 
-READERS: dict[str, Callable[[Path, Manifest], Pictures]] = {}
+Reader = Callable[[Path, Manifest], Pictures]
+READERS: dict[str, Reader] = {}
 
 
-def reader(read: Callable[[Path, Manifest], Pictures]) -> Callable[[Path, Manifest], Pictures]:
+def reader(read: Reader) -> Reader:
     """Decorates a function that manifests may name as their reader.
 
-    It takes the path of the official distribution, the archive or the folder it unpacks to, and the manifest, and
-    raises ValueError if files are missing, damaged or no such distribution.
+    It takes the folder of the official distribution, unpacked, or the `.npz` that it is, and the manifest, and raises
+    ValueError if files are missing, damaged or no such distribution.
     """
     READERS[read.__name__] = read
     return read
@@ -96,7 +91,7 @@ def digits(path: Path, declared: Manifest) -> Pictures:
 
 @reader
 def cifar10(path: Path, declared: Manifest) -> Pictures:
-    """CIFAR-10 from its archive of Python pickles or the folder it unpacks to."""
+    """CIFAR-10 from the folder of its Python pickles."""
     return _of_torchvision(path, "CIFAR10", (True, False), "targets")
 
 
@@ -108,7 +103,7 @@ def cifar100(path: Path, declared: Manifest) -> Pictures:
 
 @reader
 def stl10(path: Path, declared: Manifest) -> Pictures:
-    """STL-10 from its archive of binary files or the folder it unpacks to."""
+    """STL-10 from the folder of its binary files."""
     return _of_torchvision(path, "STL10", PARTS, "labels")
 
 
@@ -116,9 +111,10 @@ def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -
     """What torchvision reads, which checks the files' checksums; `splits` are its arguments for `PARTS`."""
     from torchvision import datasets  # late: it takes as long to import as torch
 
+    kind = getattr(datasets, name)
     try:
-        with archives.unpacked(path, prepared_root() / UNPACKED) as root:
-            parts = [getattr(datasets, name)(root, split) for split in splits]
+        root = path if (path / kind.base_folder).is_dir() else path.parent
+        parts = [kind(root, split) for split in splits]
     except RuntimeError as error:
         raise ValueError(f"{path} is not the official distribution, or damaged; fetch it again") from error
     images = np.concatenate([part.data for part in parts])
@@ -132,44 +128,42 @@ def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -
 
 @reader
 def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
-    """Tiny-ImageNet from its archive or folder: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
+    """Tiny-ImageNet: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
 
     The validation images are for test; classes are WordNet ids, sorted. Raises ValueError as `class_folders`.
     """
-    lists = archives.contents(path, lambda name: name.endswith("val/val_annotations.txt"))
-    annotations = b"".join(text for _, text in lists).decode()
-    validation = {name: wnid for name, wnid, *_ in map(str.split, annotations.splitlines())}
-
-    def placed(name: str) -> tuple[int, str] | None:
-        parts = _from_part(path, name)
-        if parts[0] == "train":
-            return 0, parts[1]
-        if parts[0] == "test":  # whose classes are not published
-            return None
-        if parts[-1] not in validation:
-            raise ValueError(f"{path}: {name} is not in val/val_annotations.txt; fetch the archive again")
-        return 1, validation[parts[-1]]
-
-    return _by_class(path, declared, placed)
+    lists = [file for file in files.listed(path) if file.match("val/val_annotations.txt")]
+    lines = b"".join(map(read_file, lists)).decode().splitlines()
+    validation = {name: wnid for name, wnid, *_ in map(str.split, lines)}
+    rows = []
+    for picture in _pictures(path):
+        place, *below = _from_part(path, picture)
+        if place == "train":
+            rows.append((0, below[0], picture))
+        if place == "val":  # the classes of `test` are not published
+            if picture.name not in validation:
+                raise ValueError(f"{path}: {picture} is not in val/val_annotations.txt; fetch the archive again")
+            rows.append((1, validation[picture.name], picture))
+    return _decoded(path, declared, rows)
 
 
 @reader
 def class_folders(path: Path, declared: Manifest) -> Pictures:
-    """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`), from a folder, zip or tar archive.
+    """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`).
 
     Classes of which no names are declared are the folders, sorted.
 
     Raises:
-        ValueError: if the archive is damaged, a folder is no class, an image has another size or cannot be read, or
-            there are too many images or classes.
+        ValueError: if a folder is no class, an image has another size or cannot be read, or there are too many images
+            or classes.
     """
-    def placed(name: str) -> tuple[int, str]:
-        parts = _from_part(path, name)
-        if len(parts) != 3:
-            raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
-        return int(parts[0] != "train"), parts[1]
-
-    return _by_class(path, declared, placed)
+    rows = []
+    for picture in _pictures(path):
+        place, *below = _from_part(path, picture)
+        if len(below) != 2:
+            raise ValueError(f"{path}: {picture} does not lie in {FOLDERS}")
+        rows.append((int(place != "train"), below[0], picture))
+    return _decoded(path, declared, rows)
 
 
 @reader
@@ -179,23 +173,18 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     Classes and errors are as of `class_folders`; the folders of all classes lie side by side. A part of the files is
     split otherwise than the whole.
     """
-    beside: dict[str, PurePosixPath] = {}
-
-    def placed(name: str) -> tuple[int, str]:
-        folder = PurePosixPath(name).parent
-        if not folder.name:
-            raise ValueError(f"{path}: {name} does not lie in a folder <class>/")
-        if beside.setdefault("parent", folder.parent) != folder.parent:
-            raise ValueError(f"{path}: {name} does not lie in {beside['parent'] / '<class>'}/ as those before it; put "
-                             "the pictures of a class into one folder, and all these folders side by side")
-        return 0, folder.name
-
-    pictures = _by_class(path, declared, placed)
-    part = np.zeros_like(pictures.part)
+    listed = _pictures(path)
+    for picture in listed:
+        if not picture.parent.name:
+            raise ValueError(f"{path}: {picture} does not lie in a folder <class>/")
+        if (beside := listed[0].parent.parent) != picture.parent.parent:
+            raise ValueError(f"{path}: {picture} does not lie in {beside / '<class>'}/ as those before it; put the "
+                             "pictures of a class into one folder, and all these folders side by side")
+    pictures = _decoded(path, declared, [(0, picture.parent.name, picture) for picture in listed])
     for label in range(len(pictures.classes)):
         rows = (pictures.labels == label).nonzero()[0]
-        part[rows[declared.images.test_every - 1 :: declared.images.test_every]] = PARTS.index("test")
-    return dataclasses.replace(pictures, part=part)
+        pictures.part[rows[declared.images.test_every - 1 :: declared.images.test_every]] = PARTS.index("test")
+    return pictures
 
 
 @reader
@@ -209,7 +198,8 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
             label has no class.
     """
-    most = _most(declared) * (3 * declared.images.size**2 + 8) + SLACK
+    side, count = declared.images.size, declared.images.count
+    most = _most(declared) * (3 * side**2 + 8) + SLACK
     try:
         if not zipfile.is_zipfile(path):  # of which NumPy says that it may be unpickled
             raise ValueError("it is no zip archive")
@@ -225,50 +215,47 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
             shape = f"{images.dtype} {images.shape}"
             raise ValueError(f"{path}: images are {shape}, expected uint8 (n, height, width, 3) or (n, height, width)")
-        side = declared.images.size
         if images.shape[1:3] != (side, side):
             raise ValueError(f"{path} {_other_size(*images.shape[1:3], side)}")
         if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
     part = np.repeat([0, 1], [len(images) for images, _ in parts])
     _check_count(path, len(part), declared)
-    labels, count = np.concatenate([labels for _, labels in parts]).astype(np.int64), declared.images.count
+    labels = np.concatenate([labels for _, labels in parts]).astype(np.int64)
     if labels.min(initial=0) < 0 or labels.max(initial=0) >= count:
         raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {count - 1}")
     classes = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
     return Pictures(np.concatenate([_coloured(images) for images, _ in parts]), labels, part, classes)
 
 
-def read_rgb(contents: bytes, name: str, side: int | None = None) -> Image.Image:
+def read_rgb(path: Path, side: int | None = None) -> Image.Image:
     """A JPEG or PNG file as red, green and blue of 8 bits, whatever colours and depth it is stored in.
 
     Args:
-        contents: of the file, which messages call by `name`.
+        path: of the file.
         side: of a copy, its height and width in pixels, which are looked at before it is decoded; it must not be turned
             by its EXIF. None for any, read as it is stored: no loader of the papers' code turns pictures.
 
     Raises:
-        ValueError: if it is truncated, damaged, no such file, an animation, has other sides, or is to be turned.
+        ValueError: if it is gone, truncated, damaged, no such file, an animation, has other sides, or is to be turned.
     """
-    def opened() -> Image.Image:
-        return Image.open(io.BytesIO(contents), formats=KINDS)
-
     try:
-        with opened() as image:
+        contents = io.BytesIO(read_file(path))
+        with Image.open(contents, formats=KINDS) as image:
             height, width = image.height, image.width
             if image.format == "PNG" and image.is_animated:  # a JPEG file may hold previews
                 raise ValueError("it is an animation")
             image.verify()  # a PNG file by its checksums, which decoding passes over
         if side in (None, height) and side in (None, width):
-            with opened() as image:
+            with Image.open(contents, formats=KINDS) as image:
                 if side and (turned := image.getexif().get(ExifTags.Base.Orientation)) not in (None, 0, 1):
                     raise ValueError(f"it is to be turned, orientation {turned} of its EXIF: save it as it is seen")
                 if image.mode.startswith("I"):  # grey of 16 bits, which converting would clip: its upper 8
                     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
                 return image.convert("RGB")
     except UNDECODABLE as error:
-        raise ValueError(f"{name} cannot be read as a picture ({error}); fetch it again or leave it out") from error
-    raise ValueError(f"{name} {_other_size(height, width, side)}")
+        raise ValueError(f"{path} cannot be read as a picture ({error}); fetch it again or leave it out") from error
+    raise ValueError(f"{path} {_other_size(height, width, side)}")
 
 
 def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
@@ -294,18 +281,21 @@ def listing(root: Path, folders: Sequence[Path]) -> Pictures:
     """
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
         listed = list(tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None))
-    filled = [folder for folder, files in zip(folders, listed, strict=True) if files]
-    train, val = ([folder.name for folder in filled if folder.parent.name == place] for place in PLACES)
+    classes: dict[str, list[str]] = {place: [] for place in PLACES}
+    rows = []
+    for folder, pictures in zip(folders, listed, strict=True):
+        if pictures:
+            own = classes[folder.parent.name]
+            own.append(folder.name)
+            rows += [(*picture, len(own) - 1, PLACES.index(folder.parent.name)) for picture in pictures]
+    train, val = classes.values()
     if train != val or not train:
         odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
         raise ValueError(
             f"{root} has pictures of {len(train)} classes in train/<class>/ and of {len(val)} in val/<class>/; both "
             f"need the same ones, at least one; in one alone: {odd}; put every picture into the folder of its class"
         )
-    names, sizes = zip(*itertools.chain.from_iterable(listed), strict=True)
-    names, sizes = np.array(names, dtype="S"), np.array(sizes, dtype="<i8")
-    counts = [len(files) for files in listed if files]
-    part, labels = (np.repeat(values.ravel(), counts) for values in np.indices((len(PLACES), len(train))))
+    names, sizes, labels, part = map(np.array, zip(*rows, strict=True))
     order, digest = names.argsort(), hashlib.sha256(f"{names.dtype} {tuple(train)}".encode())
     digest.update(names[order])
     digest.update(sizes[order])
@@ -319,47 +309,43 @@ def _listed(folder: Path) -> list[tuple[bytes, int]]:
                       for entry in entries if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
 
 
-def _from_part(path: Path, name: str) -> tuple[str, ...]:
+def _pictures(path: Path) -> list[Path]:
+    """The pictures in a folder, however deep, by their paths below it."""
+    return [file.relative_to(path) for file in files.listed(path) if file.name.lower().endswith(PICTURES)]
+
+
+def _from_part(path: Path, picture: Path) -> tuple[str, ...]:
     """The parts of a picture's path from `train`, `test` or `val` on; raises ValueError if it lies in none of these."""
-    parts = PurePosixPath(name).parts
-    for number, part in enumerate(parts):
+    for number, part in enumerate(picture.parts):
         if part in ("train", "test", "val"):
-            return parts[number:]
-    raise ValueError(f"{path}: {name} does not lie in {FOLDERS}")
+            return picture.parts[number:]
+    raise ValueError(f"{path}: {picture} does not lie in {FOLDERS}")
 
 
-def _by_class(path: Path, declared: Manifest, placed: Callable[[str], tuple[int, str] | None]) -> Pictures:
-    """Pictures by part, class and name, decoded a few at a time; classes without declared names are theirs.
+def _decoded(path: Path, declared: Manifest, rows: list[tuple[int, str, Path]]) -> Pictures:
+    """Pictures by part, class and name; classes without declared names are theirs.
 
     Args:
-        placed: part and class of a picture by its name in the folder or archive; None, if it is not read.
+        rows: part, class and path below the folder of every picture.
     """
-    def wanted(name: str) -> bool:
-        return name.lower().endswith(PICTURES) and placed(name) is not None
-
-    def decoded(file: tuple[str, bytes]) -> tuple[int, str, str, np.ndarray]:
-        name, contents = file
-        image = np.asarray(read_rgb(contents, f"{path}: {name}", declared.images.size))
-        return *placed(name), name, image.transpose(2, 0, 1)
-
-    rows = []
-    files = archives.contents(path, wanted)
-    with ThreadPoolExecutor() as pool, tqdm(desc="decoding", unit="image", disable=None) as progress:
-        while few := list(itertools.islice(files, AT_ONCE)):
-            rows += pool.map(decoded, few)
-            progress.update(len(few))
-            _check_count(path, len(rows), declared)
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in class folders")
-    part, kinds, _, images = zip(*sorted(rows, key=lambda row: row[:3]), strict=True)
-    names = declared.images.names or tuple(sorted(set(kinds)))
+    _check_count(path, len(rows), declared)
+    part, kinds, pictures = zip(*sorted(rows, key=lambda row: (*row[:2], row[2].as_posix())), strict=True)
+    names, side = declared.images.names or tuple(sorted(set(kinds))), declared.images.size
     if len(names) > declared.images.count:
         raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "
                          f"{declared.images.count} of {declared.name}; take it in as the data set it is a copy of")
     for name in sorted({*kinds} - {*names}):
         choose(f"{path}: class", name, names)
+
+    def decoded(picture: Path) -> np.ndarray:
+        return np.asarray(read_rgb(path / picture, side))
+
+    with ThreadPoolExecutor() as pool:
+        images = list(tqdm(pool.map(decoded, pictures), "decoding", len(pictures), unit="image", disable=None))
     labels = np.array([names.index(name) for name in kinds], dtype=np.int64)
-    return Pictures(np.stack(images), labels, np.array(part), names)
+    return Pictures(_coloured(np.stack(images)), labels, np.array(part), names)
 
 
 def _other_size(height: int, width: int, side: int) -> str:

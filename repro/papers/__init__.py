@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from repro.data.archives import read_csv
-from repro.data.disk import read_yaml
+from repro.data.disk import read_csv, read_yaml
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from repro import experiments
 from repro.data import manifest
-from repro.data.archives import read_csv
+from repro.data.disk import read_csv
 from repro.papers import joined, lines, listed, offered, saved, titles
 from repro.recipe import choose
 from repro.report.claims import (

@@ -26,7 +26,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.data.archives import read_csv
+from repro.data.disk import read_csv
 from repro.recipe import choose
 from repro.report import statistics
 from repro.report.statistics import Estimate, holm
@@ -471,7 +471,7 @@ def read_list(path: Path) -> DataFrame:
     """A paper's `claims.csv` or `discrepancies.csv`; texts but for the margin, which is 0 where nothing stands.
 
     Raises:
-        ValueError: as `archives.read_csv`, or if a column is missing or a margin is no number, naming the file.
+        ValueError: as `disk.read_csv`, or if a column is missing or a margin is no number, naming the file.
     """
     table = read_csv(path, dtype=str)
     if lacking := [name for name in ("id", "place", *COMPARED) if name not in table]:

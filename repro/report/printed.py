@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from repro.data.archives import read_csv
+from repro.data.disk import read_csv
 from repro.recipe import choose
 
 PAPERS = Path(__file__).parents[1] / "papers"

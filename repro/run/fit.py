@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from repro.data.archives import IRREGULAR
-from repro.data.disk import naming, write_atomically
+from repro.data.disk import IRREGULAR, naming, write_atomically
 from repro.run.code import BETWEEN
 from repro.run.device import cost, first, from_first, hardware
 from repro.run.learner import Learner

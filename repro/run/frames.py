@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from repro.data import archives
+from repro.data import disk
 from repro.data.disk import write_atomically
 from repro.run.store import parse_json
 
@@ -32,7 +32,7 @@ def read_csv(path: Path) -> DataFrame:
     Raises:
         ValueError: if the file is damaged: a line is cut, there is no row, or a number is not finite.
     """
-    frame = archives.read_csv(path, REMEDY, dtype={"key": str})
+    frame = disk.read_csv(path, REMEDY, dtype={"key": str})
     if frame.empty or not np.isfinite(frame.select_dtypes("number").to_numpy(float)).all():
         raise ValueError(f"{path} cannot be read (it has no rows, or other than finite numbers); {REMEDY}")
     return frame
@@ -73,7 +73,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     try:
-        for line in archives.read_file(path).decode("utf-8").splitlines() or [""]:
+        for line in disk.read_file(path).decode("utf-8").splitlines() or [""]:
             numbers = {name: value for name, value in parse_json(line).items() if name not in CLOCK}
             if not {*map(type, numbers.values())} <= {int, float}:
                 raise TypeError("a value is no number")

@@ -26,8 +26,7 @@ from typing import Any
 import filelock
 
 from repro.data import manifest
-from repro.data.archives import read_file
-from repro.data.disk import acquire, alone, remove_half_written, require_writable, write_atomically
+from repro.data.disk import acquire, alone, read_file, remove_half_written, require_writable, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.data import archives, manifest, npz
+from repro.data import files, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
 from repro.data.prepared import Arrays, first_rows, made_once, place_of
 from repro.recipe import choose
@@ -140,8 +140,8 @@ def load(
         pipeline = "authors" if pipeline == "default" else pipeline
         made = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
         return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
-    members = manifest.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    made_of = f"{declared.skeletons}\n{archives.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    members = files.verified_members(declared, manifest.data_root() if root is None else Path(root))
+    made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{Path(readers.__file__).read_text()}"
     read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
     return prepare(declared, made_once(place_of(name, made_of), read) if members else read(), split, pipeline)
 

@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from repro.data import manifest, prepared
-from repro.data.archives import entries
+from repro.data import files, manifest, prepared
 from repro.data.manifest import check_counts
 from repro.data.prepared import Arrays, Item
 from repro.recipe import choose
@@ -242,7 +241,7 @@ def describe(made: Arrays) -> list[str]:
 
 def sequence(item: Item, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What a pipeline makes of a file: `frames` as of `transformed`, which raises."""
-    return {"frames": transformed(item.entry.read(), pipeline)}, {}
+    return {"frames": transformed(item.read(), pipeline)}, {}
 
 
 def transformed(contents: bytes, pipeline: str) -> np.ndarray:
@@ -257,21 +256,21 @@ def transformed(contents: bytes, pipeline: str) -> np.ndarray:
 
 def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item]]:
     """The archive or folder, and its files of NTU RGB+D 60 with a usable skeleton, sorted by name."""
-    path, = manifest.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
+    path, = files.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
     items: dict[str, Item] = {}
-    files = entries(path)
-    for entry in files:
-        name = PurePosixPath(entry.name).name.removesuffix(".skeleton")
+    there = files.listed(files.folder(path))
+    for file in there:
+        name = file.name.removesuffix(".skeleton")
         numbers = NAME.fullmatch(name)
-        if not (entry.name.endswith(".skeleton") and numbers
+        if not (file.name.endswith(".skeleton") and numbers
                 and all(1 <= int(part) <= most for part, most in zip(numbers.groups(), LARGEST, strict=True))):
             continue
         if name in items:
-            raise ValueError(f"{path}: {name} is there twice, as {items[name].entry.name} and {entry.name}; remove one")
-        items[name] = Item(name, entry)
+            raise ValueError(f"{path}: {name} is there twice, as {items[name].path} and {file}; remove one")
+        items[name] = Item(name, file)
     if not items:
         raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
-                         f"{len(files):,}; unpack the distribution there")
+                         f"{len(there):,}; unpack the distribution there")
     missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
     unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
     usable = [items[name] for name in sorted(items.keys() - unusable)]

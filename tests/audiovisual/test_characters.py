@@ -13,11 +13,12 @@ from scipy.stats import chisquare
 from sklearn.datasets import load_digits
 
 from repro.audiovisual import MODALITIES, augment, characters
-from repro.data import manifest
+from repro.data import files, manifest
+from repro.data.files import content_digest
 from repro.report.printed import printed
 
 REAL_ROOT = manifest.data_root()
-REAL = manifest.location(manifest.load_manifest("multiomniglot").files[0], REAL_ROOT)
+REAL = manifest.load_manifest("multiomniglot").files[0].place(REAL_ROOT)
 pytestmark = pytest.mark.usefixtures("folders")
 ALPHABETS = next(iter(manifest.load_manifest("multiomniglot").splits.values())).train["alphabet"]
 SIZES = (5, 4, 4, 3, 3, 3, 2, 2, 2)                          # characters of the made-up alphabets
@@ -71,7 +72,7 @@ def omniglot(folders, declare):
             for name, contents in reversed(files.items()):
                 archive.writestr(f"images_background/{name}", contents)
         declared = {"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
-                    "members": len(files), "digest": manifest.content_digest(sorted(files.items()))}
+                    "members": len(files), "digest": content_digest(sorted(files.items()))}
         parts = {part: {"alphabet": list(ALPHABETS), "drawing": list(numbers[of])}
                  for part, of in (("train", "train"), ("test", "held_out"))}
         declare("multiomniglot", files=[declared], splits={"drawings": parts | {"expect": {"classes": sum(SIZES)}}})
@@ -294,7 +295,7 @@ def test_prepared_drawings_are_those_declared(omniglot, monkeypatch):
     omniglot(FILES)
     first = characters.load("multiomniglot", pairs=20, test_pairs=5).digest
     with monkeypatch.context() as patch:
-        patch.setattr(manifest, "verified_members", None)      # would fail
+        patch.setattr(files, "verified_members", None)      # would fail
         assert characters.load("multiomniglot", pairs=20, test_pairs=5).digest == first
     omniglot(FILES, numbers={"train": (3, 2, 7), "validation": (4, 5), "held_out": (6, 1)})
     assert characters.load("multiomniglot", pairs=20, test_pairs=5).digest != first

@@ -1,22 +1,9 @@
-"""Categories of uniform draws in closed form, against all draws there are and against simulation."""
-
-import itertools
+"""Categories of draws in closed form, against simulation; all draws there are, in `test_study`."""
 
 import numpy as np
 import pytest
 
 from repro.audiovisual.coverage import expected_categories, seeded_categories, uniform_draws
-
-
-@pytest.mark.parametrize("draws", [0, 1, 2, 4])
-@pytest.mark.parametrize("replaced", [True, False])
-def test_expectation_is_the_mean_over_all_draws(draws, replaced):
-    """Of six items, three of which are of one category, two of two others, one of none."""
-    kinds = [0, 0, 0, 1, 2, None]
-    ways = itertools.product(kinds, repeat=draws) if replaced else itertools.permutations(kinds, draws)
-    counts = [len(set(drawn) - {None}) for drawn in ways]
-    population = {} if replaced else {"population": 6}
-    assert expected_categories([3 / 6, 1 / 6, 1 / 6], draws, **population) == pytest.approx(np.mean(counts))
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.4, 1.0, 3.5])

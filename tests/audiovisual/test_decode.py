@@ -5,7 +5,9 @@ import math
 import tempfile
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 from made_clips import grey, ogg, silent_avi, tone, wav, write
@@ -39,29 +41,42 @@ def chosen(times, last):
 # Pictures
 
 
+@pytest.fixture
+def played(monkeypatch):
+    """Pictures of a recording of frames with these times, of which the k-th has the level k; their start and end."""
+    def play(times, last):
+        base = Fraction(1, math.lcm(*(time.denominator for time in (*times, last))))
+        frames = [av.VideoFrame.from_ndarray(grey(number), format="rgb24") for number in range(len(times))]
+        for frame, time, following in zip(frames, times, [*times[1:], times[-1] + last], strict=True):
+            frame.time_base, frame.pts, frame.duration = base, int(time / base), int((following - time) / base)
+        monkeypatch.setattr(decode, "_decoded", lambda container, kind: iter(frames))
+        return decode.read_pictures(silent_avi(), 24)
+
+    return play
+
+
 @pytest.mark.parametrize(("times", "last"), [
     steady(25, 1), steady(25, 30, Fraction(7, 3)), steady(Fraction(30_000, 1001), 90), steady(10, 12), steady(5, 9),
-    steady(Fraction(1, 2), 2), steady(240, 100), varying(0), varying(1), ([Fraction(0)], Fraction(0)),
-    ([Fraction(0), Fraction(0), Fraction(1, 10)], Fraction(0)),
+    steady(Fraction(1, 2), 2), steady(240, 100), varying(0), varying(1), ([Fraction(0)], Fraction(1, 25)),
+    ([Fraction(0), Fraction(0), Fraction(1, 10)], Fraction(1, 10)),
 ])
-def test_the_picture_on_the_screen_at_every_tenth_of_a_second(times, last):
-    converted = []
-    shown, *others = decode.shown([(time, last, number) for number, time in enumerate(times)],
-                                  lambda number: converted.append(number) or number)
-    assert shown == chosen(times, last) and others == [times[0], times[-1] + last]
-    assert sorted(converted) == sorted(set(shown)), "each picture once, and no other"
+def test_the_picture_on_the_screen_at_every_tenth_of_a_second(played, times, last):
+    pictures, *others = played(times, last)
+    assert pictures[:, 0, 0, 0].tolist() == chosen(times, last) and others == [times[0], times[-1] + last]
 
 
-@pytest.mark.parametrize("timed", [[(0, Fraction(1, 10)), (10**6, Fraction(1, 10))], [(0, Fraction(121))]])
-def test_what_lasts_too_long_is_refused_before_it_is_in_memory(timed):
+@pytest.mark.parametrize(("times", "last"), [([0, 10**6], Fraction(1, 10)), ([0], Fraction(121))])
+def test_what_lasts_too_long_is_refused_before_it_is_in_memory(played, times, last):
     with pytest.raises(ValueError, match=r"lasts (1,000,000|121) s, a clip at most 120; cut it to its segment"):
-        decode.shown([(Fraction(time), last, 0) for time, last in timed], int)
+        played([Fraction(time) for time in times], last)
 
 
 def test_time_stamps_that_were_exchanged_are_put_in_order():
     times = [1, 3, 2, 4, 6, 5, 7, 8, 12, 9, 10, 11]
-    ordered = list(decode.in_order([(time, 1, f"picture {n}") for n, time in enumerate(times)]))
-    assert ordered == [(time, 1, f"picture {n}") for n, time in enumerate(sorted(times))]
+    for count in (1, 3, 12):
+        frames = [SimpleNamespace(pts=time, picture=number) for number, time in enumerate(times[:count])]
+        ordered = [(frame.pts, frame.picture) for frame in decode.in_order(frames)]
+        assert ordered == [(time, number) for number, time in enumerate(sorted(times[:count]))]
 
 
 @pytest.mark.parametrize(("rate", "kind", "codec"), [

@@ -10,7 +10,7 @@ from made_clips import mp4_with_sound, ogg, silent_avi, wav
 from ucf101_files import LISTS, SILENT, SPLITS
 
 from repro.audiovisual import data, decode, prepare
-from repro.data import archives, manifest
+from repro.data import files, manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
@@ -42,8 +42,8 @@ def loaded(root, **options):
 
 def assert_same(first, second):
     assert first.digest == second.digest and first.names.tolist() == second.names.tolist()
-    np.testing.assert_array_equal(first.frames, second.frames)
-    np.testing.assert_array_equal(first.mel, second.mel)
+    np.testing.assert_array_equal(first.arrays["frames"], second.arrays["frames"])
+    np.testing.assert_array_equal(first.arrays["mel"], second.arrays["mel"])
 
 
 def test_prepare_and_load(distribution):
@@ -53,17 +53,19 @@ def test_prepare_and_load(distribution):
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert_same(made := ready(root), loaded(root))
     assert (made.name, made.classes) == ("ucf101", ("Archery", "Biking"))
-    assert made.names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"] and made.labels.tolist() == [1, 0, 1, 0, 1]
+    frames, first_frame, labels = (made.arrays[name] for name in ("frames", "first_frame", "labels"))
+    assert made.names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"] and labels.tolist() == [1, 0, 1, 0, 1]
     pictures = [decode.read_pictures(contents, 24)[0] for _, contents in sorted(
         (place[:7], contents) for place, contents in files.items())]
-    np.testing.assert_array_equal(made.frames, np.concatenate(pictures))
-    assert np.diff(made.first_frame).tolist() == [18, 18, 18, 17, 17] and made.frames.shape == (88, 24, 32, 3)
-    assert np.diff(made.first_row).tolist() == [0, 180, 0, 0, 0]
+    np.testing.assert_array_equal(frames, np.concatenate(pictures))
+    assert np.diff(first_frame).tolist() == [18, 18, 18, 17, 17] and frames.shape == (88, 24, 32, 3)
+    assert np.diff(made.arrays["first_row"]).tolist() == [0, 180, 0, 0, 0]
     track = decode.read_sound(files["Any/v_b.mp4"])
     # Preparing computes with one thread, this process with its own, so products of the filters with the spectrum may be
     # added in another order. Of a band at most 37 are not zero and none is negative: two sums differ by at most
     # 2 * 37 * 2**-24 = 4.4e-6 of their value, logarithms by as much; and these, below 16, are each rounded by 1e-6.
-    np.testing.assert_allclose(made.mel, decode.log_mel(decode.aligned(track, track.start, 18)), rtol=0, atol=7e-6)
+    rows = decode.log_mel(decode.aligned(track, track.start, 18))
+    np.testing.assert_allclose(made.arrays["mel"], rows, rtol=0, atol=7e-6)
     assert made.splits["split1"]["test"].tolist() == [True, True, False, False, False]
     assert made.splits["split3"]["train"].tolist() == [True, False, True, True, False]
     assert made.notes == dict.fromkeys(("v_a", "v_c", "v_d", "v_e"), "no sound")
@@ -84,7 +86,7 @@ def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
         clips = data.load("ucf101", root, size=21, split=name)  # a crop of pictures 24 high
         for part, mask in (("pretrain", "train"), ("train", "train"), ("test", "test")):
             assert getattr(clips, part).tolist() == masks[mask].tolist(), (name, part)
-        assert clips.labels.tolist() == clips.categories.tolist() == made.labels.tolist()
+        assert clips.labels.tolist() == clips.categories.tolist() == made.arrays["labels"].tolist()
         digests.add(clips.digest)
     assert len(digests) == 3
     assert data.load("ucf101", root, size=21).test.tolist() == made.splits["split1"]["test"].tolist()
@@ -96,8 +98,9 @@ def test_the_digest_is_of_the_classes_of_clips_too(distribution):
     for name, text in LISTS.items():
         relabelled[name] = text.replace("Biking/v_c.avi 2", "Archery/v_c.avi 1").replace("Biking/v_c", "Archery/v_c")
     other = ready(distribution(lists=relabelled, root="other"))
-    np.testing.assert_array_equal(made.frames, other.frames)
-    assert (made.labels != other.labels).tolist() == [False, False, True, False, False] and made.digest != other.digest
+    np.testing.assert_array_equal(made.arrays["frames"], other.arrays["frames"])
+    changed = made.arrays["labels"] != other.arrays["labels"]
+    assert changed.tolist() == [False, False, True, False, False] and made.digest != other.digest
 
 
 def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, monkeypatch):
@@ -157,7 +160,8 @@ def test_bad_files_are_named_and_left_out_only_when_asked(distribution):
         with pytest.raises(ValueError, match=r"(?s)v_d: damaged, or no AVI, MP4, Matro.*--skip-bad --subset"):
             ready(root, **options)
     made = ready(root, subset=True, skip_bad=True)
-    assert made.names.tolist() == ["v_a", "v_b", "v_e"] and len(made.frames) == made.first_frame[-1] == 18 + 18 + 17
+    assert made.names.tolist() == ["v_a", "v_b", "v_e"]
+    assert len(made.arrays["frames"]) == made.arrays["first_frame"][-1] == 18 + 18 + 17
     assert sorted(made.reasons) == ["v_c", "v_d"] and "2 files are left out:" in prepare.describe(made)
     assert_same(made, loaded(root, subset=True))
     with pytest.raises(ValueError, match=r"(?s)ucf101: 2 files cannot be used:.*or accept a part of the data set"):
@@ -175,8 +179,8 @@ def test_sound_alone(distribution):
         prepare.prepare("esc50", root)
     made = prepare.prepare("esc50", root, subset=True)
     assert made.names.tolist() == ["1-7-A", "2-8-A", "2-9-A"] and made.classes == ("dog", "cat")
-    assert np.diff(made.first_row).tolist() == [500, 510, 250] and made.mel.shape == (1260, 80)
-    assert made.frames.shape == (0, 128, 170, 3) and made.first_frame.tolist() == [0] * 4
+    assert np.diff(made.arrays["first_row"]).tolist() == [500, 510, 250] and made.arrays["mel"].shape == (1260, 80)
+    assert made.arrays["frames"].shape == (0, 128, 170, 3) and made.arrays["first_frame"].tolist() == [0] * 4
     assert not made.notes
     assert made.splits["fold2"]["test"].tolist() == [False, True, True]
     assert made.splits["esc10_fold2"]["test"].tolist() == [False, False, True]
@@ -187,7 +191,7 @@ def test_sounds_of_any_length_give_views(distribution):
     lengths = dict(zip(("1-7-A-0", "2-8-A-1", "2-9-A-0"), (0.001, 0.1, 0.15), strict=True))
     files = {f"audio/{name}.wav": wav(seconds) for name, seconds in lengths.items()}
     made = prepare.prepare("esc50", distribution(files, {"esc50.csv": ESC}, "esc50"), subset=True)
-    assert np.diff(made.first_row).tolist() == [10, 10, 20] and np.isfinite(made.mel).all()
+    assert np.diff(made.arrays["first_row"]).tolist() == [10, 10, 20] and np.isfinite(made.arrays["mel"]).all()
     view = data.of_split(made, "fold1", 16).view("audio", torch.arange(3), torch.Generator())
     assert view.shape == (3, 80, 160) and view.isfinite().all()
 
@@ -201,31 +205,31 @@ def test_kinetics_and_its_part_with_sound(distribution):
     with pytest.raises(ValueError, match=r"kinetics700, standard, by its lists: classes 2; expected classes 700"):
         prepare.prepare("kinetics700", root, size=24)
     whole = prepare.prepare("kinetics700", root, size=24, subset=True)
-    assert whole.classes == ("tap dancing", "zumba") and whole.labels.tolist() == [1, 0]
+    assert whole.classes == ("tap dancing", "zumba") and whole.arrays["labels"].tolist() == [1, 0]
     assert whole.splits["standard"]["train"].all() and not whole.splits["standard"]["test"].any()
     part = prepare.prepare("kinetics_sound", root, size=24, subset=True)
     assert part.names.tolist() == [names["tap dancing"]] and len(part.classes) == 31
-    np.testing.assert_array_equal(part.frames, whole.frames[18:])
+    np.testing.assert_array_equal(part.arrays["frames"], whole.arrays["frames"][18:])
 
 
 def test_audioset(distribution):
     rows = "YTIDYTIDYT1, 0.0, 1.8, \"/m/1,/m/2\"\nYTIDYTIDYT2, 0.0, 1.8, \"/m/1\"\n"
     files = {"a/YTIDYTIDYT1.mp4": mp4_with_sound(1.8), "b/YTIDYTIDYT2_0.000_1.800.mp4": mp4_with_sound(1.8)}
     made = prepare.prepare("audioset", distribution(files, {"balanced_train_segments.csv": rows}, "audioset"), size=8)
-    assert made.name == "audioset" and made.labels.tolist() == [-1, -1] and made.classes == () and not made.notes
+    assert made.name == "audioset" and made.arrays["labels"].tolist() == [-1, -1]
+    assert made.classes == () and not made.notes
 
 
 @pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
 def test_real_clips_of_ucf101(tmp_path, monkeypatch):
     """Two short clips of the archive: one with packed B-frames and sound, one without sound."""
-    members, some = archives._members, ("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt")
-    monkeypatch.setattr(archives, "_members", lambda path: (
-        entry for entry in members(path) if entry.name.endswith(some)))
+    listed, some = files.listed, ("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt", ".zip")
+    monkeypatch.setattr(files, "listed", lambda place: [path for path in listed(place) if f"{path}".endswith(some)])
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
         prepare.prepare("ucf101", REAL)
     made = prepare.prepare("ucf101", REAL, size=24, subset=True)
     assert made.names.tolist() == ["v_Archery_g05_c04", "v_Biking_g05_c02"]
-    assert [made.classes[label] for label in made.labels] == ["Archery", "Biking"]
-    assert made.first_frame[1] == 21 and np.diff(made.first_row).tolist() == [210, 0]
+    assert [made.classes[label] for label in made.arrays["labels"]] == ["Archery", "Biking"]
+    assert made.arrays["first_frame"][1] == 21 and np.diff(made.arrays["first_row"]).tolist() == [210, 0]
     assert made.notes == {"v_Biking_g05_c02": "no sound"} and not made.reasons

@@ -89,13 +89,6 @@ def test_smoco_trains_with_one_modality_alone(double, missing):
 # ---------------------------------------------------------------------------------------------- the start and the end
 
 
-def test_scratch_takes_no_steps(tmp_path):
-    fast = learner("scratch")
-    before = copy.deepcopy(fast.state_dict())
-    assert finish(fit(fast, tmp_path, tqdm(disable=True)))["steps"] == 0
-    assert_equal_states(fast.state_dict(), before)
-
-
 @pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
 def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
     assert learner("smoco", iterations=iterations).total_steps == steps

@@ -16,7 +16,7 @@ NOTEBOOKS = manifest.project_root() / "notebooks"
 def folder(tmp_path_factory):
     """The notebooks that are opened: ours with two objectives of preset smoke."""
     folder = tmp_path_factory.mktemp("notebooks")
-    for name, objectives in (("explore", "random,CE+AD"), ("taxonomy", "random,CE")):
+    for name, objectives in (("explore", "CE+AD,CE"), ("taxonomy", "random,CE")):
         ours = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
         for parameter, value in {"objectives": objectives, "preset": "smoke", "device": "cpu"}.items():
             ours.cells[1].source = re.sub(rf'(?m)^({parameter}: str = )"\w+"', rf'\1"{value}"', ours.cells[1].source)
@@ -48,27 +48,27 @@ def test_the_taxonomy_from_cleared_outputs(browser, lab):
 def test_the_explorer_from_cleared_outputs(browser, lab):
     """Every view's slider, play, and a click on a point change its figure.
 
-    Figures are skeletons, embeddings, targets and selection in this order.
+    Figures are planes of features, skeletons, targets and selection in this order.
     """
     with watched(browser) as seen:
         notebook = LabNotebook(seen.page, lab, "explore.ipynb")
         assert notebook.outputs("*").count() == 0
         notebook.run_all()
         assert notebook.errors() == []
-        for number, slider in {0: "turn", 1: "count", 2: "of query", 3: "seed"}.items():
+        for number, slider in {0: "neighbours", 1: "turn", 2: "temperature", 3: "seed"}.items():
             before = notebook.figure(number)
             notebook.move_slider(slider)
             assert notebook.figure(number, other_than=before) != before
-        for number in (0, 3):
+        for number in (1, 3):
             before = notebook.figure(number)
             notebook.press(number, "\N{BLACK RIGHT-POINTING TRIANGLE}")
             assert notebook.figure(number, other_than=before) != before
             notebook.press(number, "\N{BLACK MEDIUM SQUARE}")
-        skeletons, planes = notebook.figure(0), notebook.figure(1)
-        middle = seen.page.locator(FIGURES).nth(1).locator(".scatterlayer .points path").nth(40)
+        planes, skeletons = notebook.figure(0), notebook.figure(1)
+        middle = seen.page.locator(FIGURES).nth(0).locator(".scatterlayer .points path").nth(40)
         middle.scroll_into_view_if_needed()
         box = middle.bounding_box()
         seen.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        assert notebook.figure(0, other_than=skeletons) != skeletons
-        assert notebook.figure(1, other_than=planes) != planes
+        assert notebook.figure(0, other_than=planes) != planes
+        assert notebook.figure(1, other_than=skeletons) != skeletons
         assert notebook.errors() == [] and seen.strangers == []

@@ -13,7 +13,8 @@ from random import Random
 import numpy as np
 from PIL import ExifTags, Image
 
-from repro.data import archives as packed
+from repro.data import files
+from repro.data.disk import read_file
 from repro.image import data
 from repro.image.readers import read_rgb
 from repro.skeleton import ntu
@@ -65,9 +66,10 @@ def read_clips(contents: bytes, folder: Path) -> None:
     """The files of a data set of recordings in an archive."""
     write(folder / "things.zip", contents)
     shortened = [text[:-1] for text in TEXTS.values()]
-    for entry in packed.entries(folder / "things.zip"):
-        assert ".." not in Path(entry.name).parts and not Path(entry.name).is_absolute(), f"{entry}"
-        _stated([entry.read()], [*TEXTS.values(), *shortened, mutations.BOMB, mutations.zipped([*TEXTS.items()])])
+    place = files.folder(folder / "things.zip")
+    for file in files.listed(place):
+        assert file.resolve().is_relative_to(place.resolve()) or file.is_symlink(), f"{file}"
+        _stated([read_file(file)], [*TEXTS.values(), *shortened, mutations.BOMB, mutations.zipped([*TEXTS.items()])])
 
 
 def read_pictures(contents: bytes, folder: Path) -> None:
@@ -101,7 +103,7 @@ def tar_of(members: list[tuple[str, bytes]], mode: str = "w", last: bytes = tarf
 def read_picture(contents: bytes, folder: Path, kind: str) -> None:
     """One picture; a checksum guards the pixels of a PNG."""
     path = write(folder / PACKED[kind], contents)
-    found = np.asarray(read_rgb(path.read_bytes(), f"{path}"))
+    found = np.asarray(read_rgb(path))
     assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
     if kind == "png":
         known = [pixels(number, 24, 32) for number in range(2)]

@@ -10,8 +10,8 @@ import torch
 import yaml
 from packed import FILES, write_folder, write_zip
 
-from repro.data import manifest
-from repro.data.archives import content_digest
+from repro.data import files, manifest
+from repro.data.files import content_digest
 
 
 def declared(**changes):
@@ -88,6 +88,7 @@ def test_what_images_and_skeletons_are(project):
     images = project(of_images()).images
     assert (images.size, images.names, images.count, images.reader) == (32, ("cat", "dog"), 2, "cifar10")
     assert (images.mean, images.deviation, images.source) == ((0.5, 0, 1), (0.25, 1, 0.5), "assumed")
+    assert repr(images.mean) == "(0.5, 0, 1)"  # as digests have it
     in_files = of_images("size", "reader", files=[{"name": "train"}, {"name": "val"}])
     in_files["images"]["classes"] = 1000
     in_files = project(in_files).images
@@ -102,19 +103,28 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"licens": "MIT"}, "did you mean 'licence'. field of the manifest='licens' is not one of"),
     ({"access": "free"}, "access='free' is not one of: automatic, form, derived, bundled"),
     ({"name": "stuff"}, "name is 'stuff', the file's own is 'things'"),
-    ({"files": None}, "NoneType"), ({"files": ["box/things.zip"]}, "should be fields with their values"),
-    ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "Archive.* missing 1 required .*'name'"),
+    ({"files": None}, "files of the manifest is None; it should be a list"),
+    ({"files": ["box/things.zip"]}, "files of the manifest is 'box/things.zip'; it should be fields with their values"),
+    ({"files": [{"members": 3, "bytes": 3, "digest": "0"}]}, "files of the manifest lacks name; add it"),
+    *(({"files": [{"name": "a.zip", "members": wrong}]}, "members of files of the .* should be a whole number or none")
+      for wrong in ("3", 3.0, True)),
     ({"files": [{"name": "../a.zip"}]}, "'../a.zip' leads out of the data root; name a place below it"),
     ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "'/etc' leads out of the data root"),
     ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
-    ({"splits": [1]}, "'list' object has no"), ({"splits": {"only": None}}, "splits: None should be fields with"),
-    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "did you mean 'expect'. field of splits='exp"),
-    *(({"images": IMAGES | wrong}, "should be three numbers each, between 0 and 1, the second not 0")
-      for wrong in ({"deviation": [0.2, 0.2, 0]}, {"mean": [127, 127, 127]}, {"mean": [0.5]})),
+    ({"splits": [1]}, r"splits of the manifest is \[1\]; it should be fields with"),
+    ({"splits": {"only": None}}, "only of splits of the manifest is None; it should be fields with"),
+    ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "did you mean 'expect'. field of only of splits"),
+    ({"images": IMAGES | {"deviation": [0.2, 0.2, 0]}}, "should be between 0 and 1, the second not 0"),
+    ({"images": IMAGES | {"mean": [127, 127, 127]}}, "should be between 0 and 1, the second not 0"),
+    ({"images": IMAGES | {"mean": [0.5]}}, r"mean of images of the manifest is \[0.5\]; it should be a list of 3"),
+    ({"images": IMAGES | {"mean": [0.5, "0", 0]}}, "mean of images of the manifest is '0'; it should be a number"),
+    ({"images": IMAGES | {"size": True}}, "size of images .* is True; it should be a whole number or none"),
+    ({"images": IMAGES | {"classes": 1.5}}, "classes of images .* is 1.5; it should be a whole number or a list"),
     *(({"images": IMAGES | wrong}, "should be at least 1; where the size varies, leave it out")
       for wrong in ({"classes": 0}, {"classes": []}, {"size": 0})),
-    ({"images": 3}, "'int' object"), ({"images": {"size": 3}}, "Images.* missing 4 required"),
+    ({"images": 3}, "images of the manifest is 3; it should be fields with their values or none"),
+    ({"images": {"size": 3}}, "images of the manifest lacks classes, mean, deviation, source; add it"),
     (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
     (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),
     (of_images("reader"), "of one size have a reader"),
@@ -122,15 +132,16 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     (of_images(splits={}), "images have one split"),
     (of_images(splits={"one": {"train": {}, "test": {}, "expect": {"train": 2, "test": None}}}),
      "the numbers for train and"),
-    ({"skeletons": {"joints": 3}}, "Skeletons.* missing 4 required"),
-    ({"skeletons": BODY | {"axes": [0, 1, 2]}}, r"axes=\[0, 1, 2\] should be four joints: hip, spine, left hip, right"),
-    ({"skeletons": BODY | {"bones": [[0, 1, 2]]}}, r"bones=\[\[0, 1, 2\]\] should be pairs of joints"),
+    ({"skeletons": {"joints": 3}}, "skeletons of the manifest lacks bones, actions, axes, reader; add it"),
+    ({"skeletons": BODY | {"axes": [0, 1, 2]}}, r"axes of skeletons .* is \[0, 1, 2\]; it should be a list of 4"),
+    ({"skeletons": BODY | {"bones": [[0, 1, 2]]}}, r"bones of .* is \[0, 1, 2\]; it should be a list of 2"),
     ({"skeletons": BODY | {"bones": [[0, 5]]}}, "joint 5 of bones or axes should be from 0 to 4"),
     ({"skeletons": BODY | {"axes": [0, 1, 2, -1]}}, "joint -1 of bones or axes should be from 0 to 4"),
     ({"skeletons": BODY | {"actions": ["sit", "sit"]}}, r"actions=\['sit', 'sit'\] names sit twice"),
     (b"name: [", ""), (b"name: \x00", ""), (b"\xff\xfe", ""), (b"a: b: c", ""), (b"- things", ""), (b"", ""),
     (b"name: things\nname: others", "name stands there twice; take one out"),
-    (b"[" * 1000, ""), (b"x: &x [*x, *y]", ""), (b"{name: things, files: [], splits: {}}", "missing 4 required"),
+    (b"[" * 1000, ""), (b"x: &x [*x, *y]", ""),
+    (b"{name: things, files: [], splits: {}}", "lacks title, access, source, licence; add it"),
 ]
 
 
@@ -145,8 +156,8 @@ def test_what_a_manifest_may_not_say_is_named(project, tmp_path, wrong, message)
 def test_sets_with_a_section_are_those_that_have_it_bundled_ones_first(project, tmp_path):
     project(declared())
     assert manifest.sets_with("images") == {}
-    for name, access, files in (("a", "form", [{"name": "a.zip"}]), ("b", "bundled", [])):
-        values = of_images() | {"name": name, "access": access, "files": files}
+    for name, access, packed in (("a", "form", [{"name": "a.zip"}]), ("b", "bundled", [])):
+        values = of_images() | {"name": name, "access": access, "files": packed}
         (tmp_path / "data_manifests" / f"{name}.yaml").write_text(yaml.safe_dump(values))
     found = manifest.sets_with("images")
     assert [(name, entry.access) for name, entry in found.items()] == [("b", "bundled"), ("a", "form")]
@@ -159,37 +170,38 @@ def test_sets_with_a_section_are_those_that_have_it_bundled_ones_first(project, 
 def test_missing_data_name_the_place_and_the_step_of_their_access(project, tmp_path, access, step):
     things = project(declared(access=access))
     with pytest.raises(FileNotFoundError, match=rf"lacks {tmp_path}/elsewhere/box/things\.zip .*{step}"):
-        manifest.verified_members(things, tmp_path / "elsewhere")
+        files.verified_members(things, tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(("contents", "message"), [
-    ({"a.txt": b"one"}, "declares: it has 1 of 3 files, 3 of 10,246 bytes; fetch"),
+    ({"a.txt": b"one"}, "has 1 of 3 files, 3 of 10,246 bytes; fetch"),
     (FILES | {"a.txt": b"eno"}, r"has contents of digest [0-9a-f]{64}, expected [0-9a-f]{64}; fetch"),
 ])
 def test_other_contents_are_refused_with_the_numbers_that_differ(project, tmp_path, contents, message):
     things = project(declared())
-    write_zip(tmp_path / "box" / "things.zip", contents)
-    with pytest.raises(ValueError, match=message):
-        manifest.verified_members(things, tmp_path)
+    for write, name in ((write_folder, "things"), (write_zip, "things.zip")):
+        write(tmp_path / "box" / name, contents)
+        with pytest.raises(ValueError, match=message):
+            files.verified_members(things, tmp_path)
 
 
 def test_what_the_manifest_does_not_know_is_not_compared(project, tmp_path):
     write_zip(tmp_path / "box" / "things.zip", FILES | {"a.txt": b"another"})
     things = project(declared(files=[{"name": "box/things.zip", "members": 3}]))
-    assert len(manifest.verified_members(things, tmp_path)) == 3
+    assert len(files.verified_members(things, tmp_path)) == 3
 
 
 def test_the_archive_goes_before_the_folders_it_unpacks_to(project, tmp_path):
     values = declared()
     values["files"][0]["folder"] = "other things"
     things = project(values)
-    assert manifest.location(things.files[0], tmp_path) is None
+    assert things.files[0].place(tmp_path) is None
     with pytest.raises(FileNotFoundError, match=r"things\.zip \(or, unpacked, .*box.things or .*box.other things\)"):
-        manifest.require(things, tmp_path)
+        files.require(things, tmp_path)
     for write, name in ((write_folder, "other things"), (write_folder, "things"), (write_zip, "things.zip")):
         path = write(tmp_path / "box" / name, FILES)
-        assert manifest.require(things, tmp_path) == [path]
-        assert manifest.verified_members(things, tmp_path) == sorted(FILES.items())
+        assert files.require(things, tmp_path) == [path]
+        assert files.verified_members(things, tmp_path) == sorted(FILES.items())
 
 
 COLUMNS = {"views": np.array([1, 2, 3, 1]), "subjects": np.array([1, 1, 2, 2])}

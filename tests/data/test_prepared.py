@@ -9,7 +9,8 @@ import pytest
 from disks import read_only
 from preparing import make
 
-from repro.data import archives, npz, prepared
+from repro.data import disk, npz, prepared
+from repro.data.files import listed
 from repro.data.prepared import Item, made_once
 
 FILES = {"a": b"abc", "b": b"", "c": b"hello", "d": b"xy"}
@@ -23,7 +24,7 @@ def items(runs, tmp_path):
         (tmp_path / "files").mkdir(exist_ok=True)
         for name, contents in files.items():
             (tmp_path / "files" / name).write_bytes(contents)
-        return [Item(entry.name, entry) for entry in archives.entries(tmp_path / "files")]
+        return [Item(path.name, path) for path in listed(tmp_path / "files")]
 
     return write
 
@@ -78,6 +79,21 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, run
     assert log == ["b", "d"]  # to be refused, no other need be read
     (runs.parent / "files" / "d").write_bytes(b"right")
     assert built(things, log).arrays["rows"].tobytes() == b"abcyeshelloright" and log[2:] == ["d", "a", "c"]
+
+
+def test_what_cannot_be_read_is_a_bad_file_and_not_the_end(items, tmp_path, monkeypatch):
+    things = items()
+    (tmp_path / "files" / "e").symlink_to("nowhere")
+
+    def refused(path):
+        if path.name == "d":
+            raise PermissionError(13, "Permission denied", str(path))
+        return disk.read_file(path)
+
+    monkeypatch.setattr(prepared, "read_file", refused)
+    made = built([*things, Item("e", tmp_path / "files" / "e")], skip_bad=True)
+    assert made.arrays["rows"].tobytes() == b"abchello" and sorted(made.bad) == ["d", "e"]
+    assert "cannot be read ([Errno 13] Permission denied" in made.bad["d"] and "leads nowhere" in made.bad["e"]
 
 
 def test_more_bad_files_than_are_shown_are_counted(items):
@@ -164,7 +180,8 @@ SCRIPT = """
 import os, shutil, sys, time
 from pathlib import Path
 from preparing import kill, killed_before, make
-from repro.data import archives, prepared
+from repro.data import prepared
+from repro.data.files import listed
 from repro.data.prepared import Item
 
 folder, workers, last = sys.argv[1:]
@@ -183,7 +200,7 @@ if __name__ == "__main__":
     prepared.CHUNK = 1
     os.replace = killed_before(last, os.replace, 1)
     shutil.rmtree = killed_before(last, shutil.rmtree, 0)
-    items = [Item(entry.name, entry) for entry in archives.entries(Path(folder) / "files")]
+    items = [Item(path.name, path) for path in listed(Path(folder) / "files")]
     path = prepared.folder_of("things", 1, items) / "form"
     print(prepared.build(path, items, slowly, skip_bad=False, workers=int(workers)).digests)
 """

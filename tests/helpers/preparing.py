@@ -35,7 +35,7 @@ def killed_before(last, function, place):
 
 def make(item, log=None):
     """The bytes of a file as rows, and twice as pairs; of "bad" files an error."""
-    contents = item.entry.read()
+    contents = item.read()
     if log is not None:
         log.append(item.name)
     if contents.startswith(b"bad"):

@@ -40,6 +40,7 @@ def cifar(folders, monkeypatch):
     }
     lists = [[name, md5(content)] for name, content in contents.items()]
     contents["batches.meta"] = pickle.dumps({"label_names": list(DATASETS["cifar10"].images.names)})
+    contents["readme.html"] = b""
     meta = {"filename": "batches.meta", "key": "label_names", "md5": md5(contents["batches.meta"])}
     for name, value in {"train_list": lists[:5], "test_list": lists[5:], "meta": meta}.items():
         monkeypatch.setattr(datasets.CIFAR10, name, value)
@@ -97,7 +98,7 @@ def test_another_distribution_than_the_official_one_is_refused(cifar, monkeypatc
     path, _, _ = cifar
     contents = path.read_bytes()
     path.write_bytes(contents[: len(contents) // 2])
-    with pytest.raises(ValueError, match="truncated or damaged"):
+    with pytest.raises(ValueError, match="no archive that can be unpacked"):
         data.load("cifar10")
     path.write_bytes(contents)
     declared(monkeypatch, "cifar10", train=15, test=2, classes=11)
@@ -186,6 +187,18 @@ def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch):
     declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
     with pytest.raises(ValueError, match=r"did you mean 'numpy_file'. .*mine.yaml: reader='numpy_fil' is not one of"):
         data.load("mine")
+
+
+@pytest.mark.parametrize("zipped_up", [False, True])
+def test_pictures_are_in_the_order_of_their_classes_not_of_their_paths(mine, zipped_up):
+    """As text, cat-dog/0 stands before cat/0."""
+    path = mine("mine.zip" if zipped_up else "mine", images={"classes": 2, "reader": "class_folders"}, train=2, test=2)
+    images = pixels(4, 32)
+    files = pngs(("train/cat/0", "train/cat-dog/0", "test/cat/0", "test/cat-dog/0"), images)
+    (zipped if zipped_up else write_folder)(path, files)
+    found = data.load("mine")
+    same_as(found, images, [0, 1, 0, 1])
+    assert found.classes == ("cat", "cat-dog")
 
 
 @pytest.mark.parametrize("zipped_up", [False, True])

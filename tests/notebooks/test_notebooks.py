@@ -23,7 +23,8 @@ EMBEDDED = {  # data set of a notebook by default, with the number of cells of i
 }
 TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer",  # of notebooks not named as theirs
          "weights": "taxonomy", "explore": "taxonomy"}
-PARTS = {"weights": {"objectives": "CE"}, "explore": {"objectives": "CE+AD,AD"}}  # of a table, shown alone
+PARTS = {"weights": {"objectives": "CE"}, "explore": {"objectives": "CE+AD,CE"}}  # of a table, shown alone
+LOOKS = ("weights", "explore")  # what is shown of an encoder or two, whatever is finished of the table
 REQUIRED = ("dataset", "preset", "seeds", "device")
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
@@ -48,7 +49,7 @@ def test_the_notebooks_are_there_and_each_is_of_a_table():
 def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    assert notebook.metadata.keys() == {"kernelspec", "language_info"}
+    assert notebook.metadata.keys() - {"table"} == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     title, *_ = notebook.cells
     assert title.cell_type == "markdown" and title.source.startswith("# ")
@@ -59,6 +60,13 @@ def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
     for cell in code_cells(path):
         assert 1 <= len(cell.source.splitlines()) <= (25 if path.stem in RESULTS else 15)  # which has sentences
         assert max(map(len, cell.source.splitlines())) <= 120
+
+
+@each_and_those_that_read
+def test_its_metadata_name_the_table_that_it_shows(path):
+    begun = re.search(r'begin\(globals\(\), "(\w+)"\)', code_cells(path)[1].source)
+    expected = begun[1] if begun and path.stem not in LOOKS else None
+    assert nbformat.read(path, as_version=4).metadata.get("table") == expected
 
 
 @each_and_those_that_read

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from repro.data.archives import read_csv
+from repro.data.disk import read_csv
 from repro.image import DATASETS
 from repro.report.printed import PAPERS, as_printed, printed
 

@@ -12,6 +12,7 @@ from made_up_skeletons import CPU, made_up
 from slow_skeletons import slow_scale, slow_thin_out, slow_view_invariant
 
 from repro.data import manifest
+from repro.data.files import content_digest
 from repro.run import device
 from repro.skeleton import data, pipelines, readers
 from repro.skeleton.data import Sequences
@@ -51,7 +52,7 @@ def distribution(folders, declare):
                 for name, contents in files.items():
                     archive.writestr(f"all_sqe/{name}", contents)
         archive = {"name": "nw_ucla/all_sqe.zip", "bytes": sum(map(len, files.values())), "members": len(files),
-                   "digest": manifest.content_digest(sorted(files.items()))}
+                   "digest": content_digest(sorted(files.items()))}
         split = {"train": {"views": [1, 2]}, "test": {"views": [3]}} | COUNTS | counts
         declare("ucla", files=[archive], splits={"xview": split})
         return root
@@ -173,7 +174,7 @@ def test_a_batch_equals_the_slow_one(index):
 
 # ---------------------------------------------------------------------------------------------- NW-UCLA itself
 
-REAL = manifest.location(manifest.load_manifest("ucla").files[0], manifest.data_root())
+REAL = manifest.load_manifest("ucla").files[0].place(manifest.data_root())
 real = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
 
 

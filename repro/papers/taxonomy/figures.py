@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.data.archives import read_csv
+from repro.data.disk import read_csv
 from repro.experiments import find
 from repro.papers.taxonomy import glm
 from repro.papers.taxonomy.tables import with_terms

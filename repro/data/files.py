@@ -1,0 +1,362 @@
+"""The files of data sets: fetched, unpacked once where they are packed, and held against what manifests declare."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from repro.data import disk, manifest
+from repro.data.disk import LARGEST, read_file, stamp
+from repro.data.manifest import Archive, Manifest
+
+SECONDS = 60                  # without a word from the server
+RATIO = 100                   # bytes that a byte of an archive may unpack to, beside `LARGEST` in all
+
+
+def folder(path: Path, declared: Archive | None = None) -> Path:
+    """A folder itself; of a zip or tar archive the one that it is unpacked to, below REPRO_RUNS, once.
+
+    It is unpacked again if the archive is exchanged, or a file of the copy changes. A member of a zip whose contents
+    are damaged becomes a link that leads nowhere: the others can be read.
+
+    Raises:
+        ValueError: before anything is unpacked, if the archive is damaged, does not hold as many files and bytes as
+            declared, or more bytes than its size lets expect; or a member leads out of it, is a link or a device, or
+            has the place of another.
+        OSError: if there is no room, with the bytes it takes, or REPRO_RUNS cannot be written.
+    """
+    if path.is_dir():
+        return path
+    into = _copy(path)
+    index, known = into.with_name(f"{into.name}.json"), [f"{path.resolve()}", *stamp(path)]
+    if _read(index) == [*known, _state(into)]:  # looked at before the lock: the folder may be one that is only read
+        return into
+    with disk.alone(into.with_name(f"{into.name}.lock"), f"the process that unpacks {path}"):
+        if _read(index) == [*known, _state(into)]:
+            return into
+        if _read(index)[:-1] == known:
+            print(f"{into} has changed since it was unpacked", file=sys.stderr)
+        try:
+            with disk.naming(into):
+                index.unlink(missing_ok=True)
+                shutil.rmtree(into, ignore_errors=True)  # of another archive, or by a process that was killed
+                _unpack(path, declared or Archive(name=path.name), into)
+        except ValueError as error:
+            raise ValueError(f"{path} {error}; fetch it again, `repro data list` says how") from error
+        text = json.dumps([*known, _state(into)])
+        disk.write_atomically(index, lambda temporary: temporary.write_text(text))
+    return into
+
+
+def forget(path: Path) -> None:
+    """Remove what an archive was unpacked to, when nothing is read of it any more."""
+    into = _copy(path)
+    into.with_name(f"{into.name}.json").unlink(missing_ok=True)
+    shutil.rmtree(into, ignore_errors=True)
+
+
+def unneeded() -> Iterator[Path]:
+    """The folders to which archives were unpacked that are gone or others now, or by a command that was killed."""
+    for into in sorted(path for path in manifest.unpacked_root().glob("*") if path.is_dir()):
+        archive, *known = _read(into.with_name(f"{into.name}.json"))[:-1] or [""]
+        if not (Path(archive).is_file() and known == [*stamp(Path(archive))]) and disk.abandoned(into):
+            yield into
+
+
+def listed(place: Path) -> list[Path]:
+    """The files in a folder, however deep, through links too, but hidden ones and `__MACOSX`; sorted by name.
+
+    Among them is what can be no file, such as a pipe or a link that leads nowhere; `disk.read_file` refuses that.
+    """
+    files = (f"{here}/{name}" for here, _, names in os.walk(place, followlinks=True) for name in names)
+    names = sorted(path.removeprefix(f"{place}/") for path in files)
+    return [place / name for name in names if _visible(name)]
+
+
+def members(path: Path, declared: Archive | None = None) -> list[tuple[str, bytes]]:
+    """(name, contents) of the files in an archive or the folder it unpacks to, sorted by name.
+
+    A leading folder named as the archive is left out of the names, so that all of these agree. ValueError as `folder`,
+    or if a file cannot be read, or all together are too large.
+    """
+    outer, place = f"{path.name if path.is_dir() else path.stem}/", folder(path, declared)
+    files, contents = listed(place), []
+    if (total := sum(_sizes(files))) > LARGEST:
+        raise ValueError(f"{path} {disk.TOO_LARGE.format(total, LARGEST)}; fetch it again")
+    for file in files:
+        try:
+            contents.append((file.relative_to(place).as_posix().removeprefix(outer), read_file(file)))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{file} cannot be read ({error}); fetch it again") from error
+    return sorted(contents)
+
+
+def content_digest(members: Iterable[tuple[str, bytes]]) -> str:
+    """Hex sha256 over (name, contents) pairs in the order given; the same for a zip and for what it unpacks to."""
+    digest = hashlib.sha256()
+    for name, contents in members:
+        digest.update(f"{name}\0{len(contents)}\0".encode())
+        digest.update(contents)
+    return digest.hexdigest()
+
+
+def verified_members(declared: Manifest, root: Path) -> list[tuple[str, bytes]]:
+    """The `members` of every file of a data set; raises as `require`, and ValueError if one is not as declared."""
+    gathered = []
+    for archive, path in zip(declared.files, require(declared, root), strict=True):
+        contents = members(path, archive)
+        wrong = _wrong(archive, [len(data) for _, data in contents])
+        if not wrong and archive.digest not in (None, content_digest(contents)):
+            wrong = f"has contents of digest {content_digest(contents)}, expected {archive.digest}"
+        if wrong:
+            raise ValueError(f"{path} is not the distribution data_manifests/{declared.name}.yaml declares: "
+                             f"it {wrong}; fetch it again from {declared.source}")
+        gathered += contents
+    return gathered
+
+
+# ------------------------------------------------------------------------------------------------ whether they are here
+
+
+def require(declared: Manifest, root: Path) -> list[Path]:
+    """Where the archives of a data set lie below `root`, or the folders they unpack to, in the manifest's order.
+
+    FileNotFoundError names the page, the archive and where to put it, and a copy that was taken in instead.
+    """
+    paths = [archive.place(root) for archive in declared.files]
+    if None in paths:
+        path, *unpacked = declared.files[paths.index(None)].places(root)
+        alternative = f" (or, unpacked, {' or '.join(map(str, unpacked))})" if unpacked else ""
+        copy = manifest.copy_of(declared.name)
+        instead = f"; or pass --subset (subset=True) for the copy {copy.stem}" if copy else ""
+        raise FileNotFoundError(
+            f"data set {declared.name!r} lacks {path}{alternative}; {_next_step(declared, path)}{instead}"
+        )
+    return paths
+
+
+def status() -> list[dict[str, str]]:
+    """One row per declared data set: name, title, state, path, next_step, copy.
+
+    States: "bundled"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
+    "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
+    The copy is the file that `repro data import` took in last, "" if none.
+    """
+    rows, root = [], manifest.data_root()
+    for declared in map(manifest.load_manifest, manifest.names()):
+        copy, (state, next_step) = manifest.copy_of(declared.name), _state_of(declared, root)
+        path = ", ".join(f"{root / archive.name}" for archive in declared.files)
+        rows.append({"name": declared.name, "title": declared.title, "state": state, "path": path,
+                     "next_step": next_step, "copy": copy.stem if copy else ""})
+    return rows
+
+
+def download(name: str) -> list[Path]:
+    """Fetch the archives of a data set that are missing below the data root; returns where all of them lie.
+
+    A file takes its place once its checksum is right; what lies there already is never replaced.
+
+    Raises:
+        ValueError: if it cannot be fetched automatically, what lies there is not as declared, or what the server sends.
+    """
+    import pooch
+
+    declared, root = manifest.load_manifest(name), manifest.data_root()
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=SECONDS)
+    for archive in declared.files:
+        path, present = root / archive.name, archive.place(root)
+        if present is None and archive.url is None:
+            raise ValueError(f"data set {name!r} cannot be fetched automatically; {_next_step(declared, path)}")
+        if present is None:
+            known = f"sha256:{archive.sha256}" if archive.sha256 else f"md5:{archive.md5}"
+            with disk.naming(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pooch.retrieve(archive.url, known, path.name, path.parent, downloader=downloader)
+        elif wrong := _difference(archive, present):
+            raise ValueError(f"{present} {wrong}; move it away and give the command again")
+    return require(declared, root)
+
+
+def _next_step(declared: Manifest, path: Path) -> str:
+    """What a reader does to obtain `path`."""
+    elsewhere = "or point REPRO_DATA at a folder that has it"
+    if declared.access == "automatic":
+        return f"run `repro data download {declared.name}`, {elsewhere}"
+    if declared.access == "derived":
+        return f"it is part of other data: get these at {declared.source}, {elsewhere}"
+    return f"ask for {path.name} at {declared.source} and put it into {path.parent}, {elsewhere}"
+
+
+def _state_of(declared: Manifest, root: Path) -> tuple[str, str]:
+    """State of a data set, and what to do next."""
+    if declared.access == "bundled":
+        return "bundled", ""
+    state = "present", ""
+    for archive in declared.files:
+        if (path := archive.place(root)) is None:
+            return "missing", _next_step(declared, root / archive.name)
+        if wrong := _difference(archive, path):
+            again = f"fetch it again from {declared.source}"
+            if declared.access == "automatic":
+                again = f"move it away and run `repro data download {declared.name}`"
+            return "differs", f"{path} {wrong}; {again}"
+        if wrong is None:
+            state = "found", "what it holds is checked when it is prepared or loaded"
+    return state
+
+
+def _difference(archive: Archive, path: Path) -> str | None:
+    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
+    counted = archive.members is not None
+    if path.is_dir():  # of other folders the files are not counted: there may be millions
+        return _wrong(archive, _sizes(listed(path))) if counted else None if any(path.iterdir()) else "is empty"
+    if path.suffix == ".zip":
+        try:
+            sizes = [size for _, size, _ in _contents(path)]
+        except ValueError as error:
+            return f"{error}"
+        if counted:
+            return _wrong(archive, sizes)
+    if archive.size is None:
+        return None
+    size = path.stat().st_size
+    return "" if size == archive.size else f"has {size:,} of {archive.size:,} bytes"
+
+
+def _wrong(declared: Archive, sizes: list[int]) -> str:
+    """What of the number and the bytes of files is not as declared, "" if both are, or are not known."""
+    counts = {"files": (len(sizes), declared.members), "bytes": (sum(sizes), declared.bytes)}
+    wrong = [f"{count:,} of {expected:,} {what}" for what, (count, expected) in counts.items()
+             if expected not in (count, None)]
+    return f"has {', '.join(wrong)}" if wrong else ""
+
+
+def _sizes(files: Iterable[Path]) -> list[int]:
+    return [path.stat().st_size if path.is_file() else -1 for path in files]
+
+
+def _visible(name: str) -> bool:
+    return not any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in name.split("/"))
+
+
+# ------------------------------------------------------------------------------------------------ archives
+
+
+def _copy(path: Path) -> Path:
+    """The folder that an archive is unpacked to."""
+    own = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    return manifest.unpacked_root() / f"{path.name}-{own}"
+
+
+def _read(index: Path) -> list[Any]:
+    """An archive's path and stamp, and the state of what it was unpacked to; nothing of what was not to the end."""
+    try:
+        return list(json.loads(index.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return []
+
+
+def _state(into: Path) -> str:
+    """What changes with a file in a folder: hex sha256 over names, sizes and times; no contents are read."""
+    digest = hashlib.sha256()
+    for path in listed(into):
+        status = path.lstat()
+        name = f"{path}".removeprefix(f"{into}")
+        digest.update(os.fsencode(f"{name} {status.st_size} {status.st_mtime_ns}\n"))
+    return digest.hexdigest()
+
+
+def _opened(path: Path) -> zipfile.ZipFile | tarfile.TarFile:
+    return zipfile.ZipFile(path) if zipfile.is_zipfile(path) or path.suffix == ".zip" else tarfile.open(path)
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Let what a damaged archive raises inside the block be a ValueError that says so; an error of the disk stays."""
+    try:
+        yield
+    except (*disk.CORRUPT, tarfile.TarError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        reason, *_ = f"{error}".splitlines() or ["it ends too early"]
+        raise ValueError(f"is no archive that can be unpacked ({reason})") from error
+
+
+def _contents(path: Path) -> list[tuple[str, int, Any]]:
+    """Name, bytes and entry of the files in an archive; ValueError if it is damaged or one cannot be unpacked safely.
+
+    A compressed stream is read to its end, where its checksum is.
+    """
+    if not path.is_file():
+        raise ValueError(disk.IRREGULAR)
+    most, files = LARGEST + RATIO * path.stat().st_size, {}
+    with _refused(), _opened(path) as archive:
+        for entry in archive if (tarred := isinstance(archive, tarfile.TarFile)) else archive.infolist():
+            if tarred:
+                name, size, is_folder, is_file = entry.name, entry.size, entry.isdir(), entry.isfile()
+            else:
+                name, size, is_folder = entry.filename, entry.file_size, entry.filename.endswith("/")
+                is_file = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
+            place, most = PurePosixPath(name), most - abs(size)
+            if place.is_absolute() or ".." in place.parts or "\\" in name:
+                raise ValueError(f"its member {name!r} leads out of the archive")
+            if most < 0:
+                raise ValueError(f"with {name} it unpacks to more bytes than an archive of its size should")
+            if is_folder or not _visible(name):
+                continue
+            if not is_file:
+                raise ValueError(f"{name} is a link or a device; pack the files themselves, as `zip -r` does and "
+                                 "`tar --dereference --hard-dereference`")
+            if place in files or not place.parts:
+                raise ValueError(f"two members are called {name or 'nothing'}; pack it anew with one of them")
+            files[place] = name, size, entry
+        if tarred:
+            _read_to_end(archive)
+    return list(files.values())
+
+
+def _read_to_end(archive: tarfile.TarFile) -> None:
+    """Raise ValueError unless zeros follow the last member: `tarfile` takes a damaged header for the end."""
+    archive.fileobj.seek(archive.offset)
+    rest = archive.fileobj.read(tarfile.BLOCKSIZE)
+    ends = len(rest) == tarfile.BLOCKSIZE
+    while rest:
+        ends = ends and not rest.strip(b"\0")
+        rest = archive.fileobj.read(2**20)
+    if not ends:
+        raise ValueError("it does not end after its last member")
+
+
+def _unpack(path: Path, declared: Archive, into: Path) -> None:
+    """Unpack an archive as of `_contents`, of as many files and bytes as declared."""
+    contents = _contents(path)
+    sizes, free = [size for _, size, _ in contents], shutil.disk_usage(into.parent).free
+    if wrong := _wrong(declared, sizes):
+        raise ValueError(wrong)
+    room = f"unpacking {path} into {into}: {len(sizes):,} files, {sum(sizes):,} bytes, of which {free:,} are free"
+    if sum(sizes) > free:
+        raise OSError(errno.ENOSPC, room)
+    print(room, file=sys.stderr)
+    into.mkdir()
+    with _refused(), _opened(path) as archive:
+        if isinstance(archive, tarfile.TarFile):
+            archive.extractall(into, [entry for *_, entry in contents], filter="data")
+            return
+        for name, size, entry in contents:
+            try:
+                with _refused():
+                    archive.extract(entry, into)
+                    if (into / name).stat().st_size != size:
+                        raise ValueError(f"it has fewer than {size:,} bytes")
+            except ValueError as error:
+                (into / name).unlink(missing_ok=True)
+                (into / name).symlink_to(f"{error.__cause__!r}"[:200])

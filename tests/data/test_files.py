@@ -1,0 +1,455 @@
+"""The files of data sets: unpacked once and safely, what is said of those that are here or not, and downloads."""
+
+import functools
+import hashlib
+import http.server
+import os
+import shutil
+import stat
+import tarfile
+import threading
+import tracemalloc
+import zipfile
+from random import Random
+
+import pytest
+import yaml
+from disks import read_only
+from packed import FILES, write_folder, write_tar, write_zip
+
+from repro.data import disk, files, manifest
+from repro.data.files import download
+from repro.data.manifest import Archive
+from tests.campaigns import mutations
+
+pytestmark = pytest.mark.usefixtures("runs")
+
+
+def held(path):
+    """What the folder that an archive is unpacked to holds, by name."""
+    place = files.folder(path)
+    return {file.relative_to(place).as_posix(): file.read_bytes() for file in files.listed(place)}
+
+
+def copies(runs):
+    return sorted(path.name for path in (runs / "prepared" / "unpacked").glob("*") if path.is_dir())
+
+
+@pytest.mark.parametrize(("name", "write", "outer"), [
+    ("things", write_folder, ""), ("things", write_folder, "things/"),  # as some unpack an archive
+    *(("things.zip", functools.partial(write_zip, folder=""), outer) for outer in ("", "things/")),
+    *(("things.tar", functools.partial(write_tar, folder="", mode=mode), outer)
+      for mode in ("w", "w:gz", "w:xz", "w:bz2") for outer in ("", "./things/")),
+])
+def test_every_packing_has_the_same_members_without_what_packers_add(tmp_path, name, write, outer):
+    added = FILES | {"__MACOSX/a.txt": b"?", ".DS_Store.txt": b"?", "b/.hidden.txt": b"?"}
+    path = write(tmp_path / name, {f"{outer}{file}": contents for file, contents in added.items()})
+    assert files.members(path) == sorted(FILES.items())
+
+
+def test_digest_sees_names_contents_and_borders():
+    digests = {files.content_digest(members) for members in (
+        [("a", b"xy"), ("b", b"z")], [("a", b"x"), ("b", b"yz")], [("a", b"xy"), ("c", b"z")], [("a", b"xy")],
+    )}
+    assert len(digests) == 4
+
+
+def test_links_are_followed_and_what_is_no_file_is_not_opened(tmp_path):
+    write_folder(tmp_path / "elsewhere", {"a.wav": b"one"})
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "set" / "nowhere.wav").symlink_to(tmp_path / "not there")
+    (tmp_path / "set" / "zero.wav").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "set" / "pipe.wav")
+    linked, *others = files.listed(tmp_path / "set")
+    assert linked == tmp_path / "set" / "linked" / "a.wav" and disk.read_file(linked) == b"one"
+    assert [path.name for path in others] == ["nowhere.wav", "pipe.wav", "zero.wav"]
+    for path in others:
+        with pytest.raises(ValueError, match="is no regular file"):
+            disk.read_file(path)
+        with pytest.raises((ValueError, FileNotFoundError), match=f"{path}"):
+            files.folder(path)  # as if it were an archive
+    with pytest.raises(ValueError, match=r"nowhere\.wav cannot be read \(is no regular file"):
+        files.members(tmp_path / "set")
+
+
+def zipped(*members):
+    """A zip of (name, contents), whatever the names."""
+    return lambda path: path.write_bytes(mutations.zipped([*members]))
+
+
+def linked(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        link = zipfile.ZipInfo("folder")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16  # as `zip -ry` marks them
+        archive.writestr(link, "elsewhere")
+
+
+def tarred(*members):
+    """A tar of (name, kind)."""
+    def write(path):
+        with tarfile.open(path, "w") as archive:
+            for name, kind in members:
+                member = tarfile.TarInfo(name)
+                member.type, member.linkname = kind, "a.txt"
+                archive.addfile(member)
+
+    return write
+
+
+def damaged(change, write=write_zip):
+    """An archive of `FILES` whose bytes are changed."""
+    def written(path):
+        contents = bytearray(write(path).read_bytes())
+        cut = change(contents)
+        path.write_bytes(contents if cut is None else cut)
+
+    return written
+
+
+def announcing(size):
+    """A tar of one file that has so many bytes, by its header, which is all there is."""
+    def write(path):
+        with tarfile.open(path, "w") as archive:
+            member = tarfile.TarInfo("a.txt")
+            member.size = size
+            archive.addfile(member)
+
+    return write
+
+
+plain_tar = functools.partial(write_tar, mode="w")
+
+
+def flip(contents):
+    contents[contents.index(bytes(range(256))) + 5] ^= 1
+
+
+def encrypt(contents):
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the bit that says so, in both headers
+        contents[contents.index(start) + flags] |= 1
+
+
+def without(fields):
+    """Of the first member of a zip, bytes that stand for nothing: checksum, packed and unpacked size."""
+    def change(contents):
+        start = contents.index(mutations.CENTRAL)
+        for offset in fields:
+            contents[start + offset : start + offset + 4] = bytes(4)
+
+    return change
+
+
+A, LINK = ("a.txt", tarfile.REGTYPE), r"is a link or a device; pack the files themselves"
+DAMAGED = "is no archive that can be unpacked .*; fetch it again"
+HOSTILE = [  # what writes an archive, and what is said of it
+    *((tarred(A, (name, kind)), f"{name} {LINK}") for name in ("b.txt", "folder")  # which would hide all that is in it
+      for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)),
+    (linked, f"folder {LINK}"),
+    *((write, f"two members are called {again}; pack it anew with one of them") for again in ("a.txt", "./a.txt")
+      for write in (zipped(("a.txt", b"1"), (again, b"2")), tarred(A, (again, tarfile.REGTYPE)))),
+    *((write, "leads out of the archive") for name in ("../a.wav", "/etc/a.wav", "x/../../a.wav", "x\\..\\a.wav")
+      for write in (zipped(("fine.wav", b""), (name, b"")), tarred(A, (name, tarfile.REGTYPE)))),
+    (zipped(("a.txt", b"one"), ("", b"two")), "two members are called nothing"),
+    *((damaged(lambda contents, kept=kept: contents[:kept]), DAMAGED) for kept in (0, 10, 500, 5000)),
+    *((damaged(lambda contents, kept=kept: contents[:kept], write_tar), DAMAGED) for kept in (0, 25, 250)),
+    *((damaged(lambda contents, kept=kept: contents[:kept], plain_tar), DAMAGED)
+      for kept in (512, 1024, 1200, 11776)),  # between members, inside of one, and where only the end is missing
+    (damaged(lambda contents: contents[:1024] + b"?" + contents[1025:], plain_tar), DAMAGED),
+    *((write, "unpacks to more bytes than an archive of its size") for write in (
+        announcing(2**40), lambda path: path.write_bytes(mutations.bomb("a.txt", mutations.HUGE)))),
+]
+
+
+@pytest.mark.parametrize(("write", "message"), HOSTILE)
+def test_what_is_damaged_or_could_be_read_in_two_ways_is_refused_by_name_and_nothing_is_unpacked(
+        tmp_path, runs, write, message):
+    path = tmp_path / "things.archive"
+    write(path)
+    with pytest.raises(ValueError, match=rf"(?s){path}.*{message}"):
+        files.folder(path)
+    assert copies(runs) == [] and not (tmp_path / "a.wav").exists() and not (runs / "prepared" / "a.wav").exists()
+
+
+def test_a_compressed_stream_is_read_to_its_end(tmp_path):
+    """Its checksum stands there; `tarfile` stops at the end of the archive, or at a damaged header."""
+    whole = write_tar(tmp_path / "whole.tar.gz").read_bytes()
+    for seed in range(100):
+        draw, path = Random(seed), tmp_path / f"{seed}.tar.gz"
+        changed = bytearray(whole)
+        changed[draw.randrange(12, len(whole))] ^= 1 << draw.randrange(8)
+        path.write_bytes(changed)
+        try:
+            found = held(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+        else:
+            assert found == {f"things/{name}": contents for name, contents in FILES.items()}
+
+
+@pytest.mark.parametrize("change", [flip, encrypt, *map(without, ((24,), (20,), (16, 20)))])
+def test_beside_a_damaged_member_of_a_zip_the_others_can_be_read(tmp_path, change):
+    path = tmp_path / "things.zip"
+    damaged(change)(path)
+    place, wrong = files.folder(path), []
+    for name, contents in FILES.items():
+        try:
+            assert disk.read_file(place / "things" / name) == contents
+        except ValueError as error:
+            wrong.append(str(error))
+    assert len(wrong) == 1 and "a link that leads nowhere: " in wrong[0]
+    with pytest.raises(ValueError, match=rf"{place}/things/.* cannot be read \(.*; fetch it again"):
+        files.members(path)
+
+
+def test_a_member_that_unpacks_to_gigabytes_takes_neither_memory_nor_room(tmp_path):
+    path = tmp_path / "things.zip"
+    path.write_bytes(mutations.bomb("a.txt", 1000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"things\.zip.*/a\.txt cannot be read \(.*Bad CRC-32"):
+        files.members(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**24  # of 2 GiB
+
+
+def test_files_above_the_limit_are_not_read(tmp_path, monkeypatch):
+    large = {"a.bin": bytes(600), "b.bin": bytes(600)}
+    packed, folder = write_zip(tmp_path / "things.zip", large), write_folder(tmp_path / "things", large)
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    for path in (packed, folder):
+        with pytest.raises(ValueError, match=f"{path} has 1,200 bytes, at most 1,000 are read"):
+            files.members(path)
+    monkeypatch.setattr(disk, "LARGEST", 599)
+    with pytest.raises(ValueError, match="has 600 bytes, at most 599 are read"):
+        disk.read_file(folder / "a.bin")
+
+
+@pytest.mark.parametrize("write", [write_zip, write_tar])
+@pytest.mark.parametrize("wrong", [{"members": 2}, {"bytes": 10247}])
+def test_what_is_declared_is_compared_before_anything_is_unpacked(tmp_path, runs, write, wrong):
+    path = write(tmp_path / "things.archive")
+    with pytest.raises(ValueError, match=rf"{path} has (3 of 2 files|10,246 of 10,247 bytes); fetch it again"):
+        files.folder(path, Archive(name="things.archive", **wrong))
+    assert copies(runs) == []
+
+
+def test_a_disk_that_is_too_full_says_what_is_needed(tmp_path, runs, monkeypatch):
+    path = write_zip(tmp_path / "things.zip")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 4, 5))
+    with pytest.raises(OSError, match=r"3 files, 10,246 bytes, of which 5 are free \(make room there"):
+        files.folder(path)
+    assert copies(runs) == []
+
+
+# ---------------------------------------------------------------------------------------------- the copies
+
+
+def test_an_archive_is_unpacked_once_and_again_when_it_is_exchanged(tmp_path, runs, monkeypatch, capsys):
+    one, other = (write_zip(tmp_path / name / "x.zip", {"a.wav": name.encode()}) for name in ("one", "two"))
+    os.utime(one, ns=(1, 1))
+    os.utime(other, ns=(1, 1))  # of the same name, size and time
+    assert [*held(one).values(), *held(other).values()] == [b"one", b"two"]
+    with monkeypatch.context() as patched:
+        patched.setattr(zipfile, "ZipFile", None)
+        assert held(one) == {"things/a.wav": b"one"}
+    write_zip(one, {"a.wav": b"new"})
+    os.utime(one, ns=(1, 1))
+    assert held(one) == {"things/a.wav": b"new"} and len(copies(runs)) == 2
+    assert "has changed" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", [os.remove, lambda path: path.write_bytes(b"eno")])
+def test_a_damaged_copy_is_named_and_unpacked_again(tmp_path, capsys, damage):
+    path = write_zip(tmp_path / "things.zip")
+    place = files.folder(path)
+    damage(place / "things" / "a.txt")
+    assert files.members(path) == sorted(FILES.items())
+    assert f"{place} has changed since it was unpacked" in capsys.readouterr().err
+
+
+def test_a_copy_that_was_not_unpacked_to_the_end_is_no_copy(tmp_path, monkeypatch):
+    path = write_zip(tmp_path / "things.zip")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(zipfile.ZipFile, "extract", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        files.folder(path)
+    assert len(list(files.unneeded())) == 1
+    assert files.members(path) == sorted(FILES.items()) and list(files.unneeded()) == []
+
+
+def test_a_copy_is_read_where_nothing_can_be_written(tmp_path, runs):
+    path = write_zip(tmp_path / "things.zip")
+    files.folder(path)
+    with read_only(runs / "prepared" / "unpacked"):
+        assert files.members(path) == sorted(FILES.items())
+
+
+def test_copies_of_archives_that_are_gone_are_named(tmp_path, runs):
+    kept, gone = (write_zip(tmp_path / name) for name in ("kept.zip", "gone.zip"))
+    place = [files.folder(path) for path in (kept, gone)][1]
+    assert list(files.unneeded()) == []
+    gone.unlink()
+    assert list(files.unneeded()) == [place]
+    files.forget(kept)
+    assert copies(runs) == [place.name]
+
+
+# ---------------------------------------------------------------------------------------------- what is here
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Declares the only data set `things` with one archive; returns a function that gives its state and next step."""
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    (tmp_path / "data_manifests").mkdir()
+
+    def status(name="things.zip", access="form", **fields):
+        values = {"name": "things", "title": "Things", "access": access, "source": "https://example.org"}
+        values |= {"licence": "-", "files": [{"name": f"box/{name}", **fields}] if name else [], "splits": {}}
+        (tmp_path / "data_manifests" / "things.yaml").write_text(yaml.safe_dump(values))
+        row, = files.status()
+        return row["state"], row["next_step"]
+
+    return status
+
+
+COUNTS = {"members": 3, "bytes": 10246}
+
+
+def test_nothing_and_embedded(state):
+    assert state(None, access="bundled") == ("bundled", "")
+    kind, step = state(**COUNTS)
+    assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
+
+
+@pytest.mark.parametrize("make", [lambda box: write_zip(box / "things.zip"), lambda box: write_folder(box / "things")])
+def test_complete_however_packed(state, tmp_path, make):
+    make(tmp_path / "data" / "box")
+    assert state(**COUNTS) == state(members=3) == ("present", "")
+
+
+def test_a_zip_of_which_nothing_else_is_declared_is_known_by_its_size(state, tmp_path):
+    size = write_zip(tmp_path / "data" / "box" / "things.zip").stat().st_size
+    assert state(size=size)[0] == "present"
+    assert f"has {size:,} of {size + 1:,} bytes" in state(size=size + 1)[1]
+
+
+@pytest.mark.parametrize("make", [write_zip, lambda path, files: write_folder(path.with_suffix(""), files)])
+def test_a_part_is_counted(state, tmp_path, make):
+    make(tmp_path / "data" / "box" / "things.zip", {"a.txt": b"one"})
+    kind, step = state(**COUNTS)
+    assert kind == "differs" and "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://example.org" in step
+
+
+@pytest.mark.parametrize("kept", [0, 30, 5000])
+def test_half_a_zip_is_damaged(state, tmp_path, kept):
+    path = write_zip(tmp_path / "data" / "box" / "things.zip")
+    path.write_bytes(path.read_bytes()[:kept])
+    kind, step = state(access="automatic", **COUNTS)
+    assert kind == "differs" and "things.zip is no archive that can be unpacked" in step
+    assert step.endswith("move it away and run `repro data download things`")
+    assert state()[0] == "differs"  # also where nothing is declared to compare it with
+
+
+def test_an_empty_folder_is_no_data(state, tmp_path):
+    (tmp_path / "data" / "box" / "things").mkdir(parents=True)
+    assert state(**COUNTS)[0] == state()[0] == "differs"
+
+
+def test_a_tar_archive_is_known_by_its_size(state, tmp_path):
+    path = tmp_path / "data" / "box" / "things.tar.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"12345")
+    assert state("things.tar.gz", size=5)[0] == "present"
+    assert "has 5 of 9 bytes" in state("things.tar.gz", size=9)[1]
+    write_folder(tmp_path / "data" / "box" / "things")
+    for name in ("things.tar.gz", "things"):  # of which nothing is declared
+        assert state(name) == ("found", "what it holds is checked when it is prepared or loaded")
+
+
+# ---------------------------------------------------------------------------------------------- downloads
+
+CONTENTS = b"an archive" * 100
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server of the files in tmp_path/server; it speaks http, which no manifest may declare. Returns its address."""
+    (tmp_path / "server").mkdir()
+    (tmp_path / "server" / "things.tar.gz").write_bytes(CONTENTS)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Handler, directory=tmp_path / "server")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as started:
+        threading.Thread(target=started.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{started.server_port}"
+        started.shutdown()
+
+
+@pytest.fixture
+def declare(server, tmp_path, monkeypatch):
+    """Declares the data set `fetched`, whose archive the server has; returns where it will lie."""
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+
+    def declared(access="automatic", **changes):
+        usual = {"url": f"{server}/things.tar.gz", "md5": hashlib.md5(CONTENTS).hexdigest(), "size": len(CONTENTS)}
+        archive = manifest.Archive(name="fetched/things.tar.gz", **usual | changes)
+        made = manifest.Manifest(name="fetched", title="t", access=access, source="s", licence="l", files=(archive,),
+                                 splits={})
+        monkeypatch.setattr(manifest, "load_manifest", lambda _: made)
+        return tmp_path / "data" / "fetched" / "things.tar.gz"
+
+    return declared
+
+
+@pytest.mark.parametrize("size", [len(CONTENTS), None])
+def test_a_download_is_checked_and_made_once(declare, tmp_path, size):
+    path = declare(size=size)
+    assert download("fetched") == [path] and path.read_bytes() == CONTENTS
+    (tmp_path / "server" / "things.tar.gz").unlink()
+    assert download("fetched") == [path]  # nothing is fetched again
+
+
+def test_sha256_decides_where_the_manifest_has_it(declare):
+    path = declare(sha256="0" * 64)  # the MD5 beside it is right
+    with pytest.raises(ValueError, match=r"things\.tar\.gz"):
+        download("fetched")
+    assert list(path.parent.iterdir()) == []
+    declare(sha256=hashlib.sha256(CONTENTS).hexdigest(), md5="0" * 32)
+    assert download("fetched") == [path]
+
+
+@pytest.mark.parametrize("sent", [CONTENTS[:-1], CONTENTS + b"!", CONTENTS[:-1] + b"!"])
+def test_what_is_not_the_declared_archive_leaves_nothing(declare, tmp_path, sent):
+    path = declare()
+    (tmp_path / "server" / "things.tar.gz").write_bytes(sent)
+    with pytest.raises(ValueError, match=r"things\.tar\.gz"):
+        download("fetched")
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_server_without_the_archive_is_an_error_that_names_it(declare, tmp_path):
+    path = declare()
+    (tmp_path / "server" / "things.tar.gz").unlink()
+    with pytest.raises(OSError, match="404"):
+        download("fetched")
+    assert list(path.parent.iterdir()) == []
+
+
+def test_half_a_download_in_the_place_of_the_archive_is_neither_accepted_nor_lost(declare):
+    path = declare()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENTS[:300])
+    with pytest.raises(ValueError, match=f"{path} has 300 of 1,000 bytes; move it away and give the command again"):
+        download("fetched")
+    assert path.read_bytes() == CONTENTS[:300]
+
+
+def test_a_download_that_cannot_be_automatic_says_how(declare):
+    declare(access="form", url=None, md5=None)
+    with pytest.raises(ValueError, match=r"cannot be fetched automatically; ask for things.tar.gz"):
+        download("fetched")

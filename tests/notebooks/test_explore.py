@@ -1,0 +1,151 @@
+"""The explorer's cells: encoders that it finds, figures read back as points, controls that change them."""
+
+import ast
+import html
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from executed_notebooks import FOLDER, SMOKE, begin, code_cells
+from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import cosine_similarity
+from smoke_runs import smoke_runs
+
+import repro
+from repro.papers.cmacc import selection_steps
+from repro.papers.taxonomy.sequences import augmented, outlined
+
+CELLS = [cell.source for cell in code_cells(FOLDER / "explore.ipynb")]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """What the notebook's cells leave, `views` among it: what those show that end by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
+        patch.setenv("REPRO_DATA", str(tmp_path_factory.mktemp("data")))
+        names = begin("explore", **SMOKE) | {"views": []}
+        for source in CELLS[2:]:
+            *body, last = ast.parse(source).body
+            exec(compile(ast.Module(body, []), "explore.ipynb", "exec"), names)
+            if ast.unparse(last).startswith("View("):
+                names["views"].append(eval(ast.unparse(last), names))
+            else:
+                exec(ast.unparse(last), names)
+        yield names
+
+
+def points(trace):
+    return np.stack([np.asarray(trace.x, dtype=float), np.asarray(trace.y, dtype=float)], axis=1)
+
+
+def titles(figure):
+    return [annotation.text.replace("<br>", " ") for annotation in figure.layout.annotations]
+
+
+def test_it_has_at_most_120_lines_of_code():
+    assert sum(bool(line.strip()) for source in CELLS for line in source.splitlines()) <= 120
+
+
+def test_encoders_are_finished_runs_or_those_that_come_along(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    own, = smoke_runs(tmp_path, "CE+AD", seeds="3")
+    names = begin("explore", seeds="3", **SMOKE)
+    exec(CELLS[2], names)
+    assert [*names["encoders"]] == ["CE+AD on synthetic, smoke recipe, seed 3", "CE on ucla, paper recipe, seed 0"]
+    finished, shipped = (encoder.provenance for encoder in names["encoders"].values())
+    assert finished["key"] == own.key and shipped == repro.load("taxonomy_ucla/CE").provenance
+    assert [path.name for path in (tmp_path / "cells").iterdir()] == [own.key]  # nothing else is trained
+    with pytest.raises(ValueError, match="is not that of a finished cell"):  # on what those of NW-UCLA do not fit
+        exec(CELLS[2], begin("explore", pipeline="raw", **SMOKE))
+
+
+def test_every_sequence_is_a_point_and_the_nearest_are_larger(names):
+    figure, data = names["in_a_plane"](10, neighbours=6), names["shown"]
+    for (name, encoder), title, column in zip(names["encoders"].items(), titles(figure), ("x", "x2"), strict=True):
+        with torch.no_grad():
+            features = encoder.model(names["frames"], names["lengths"]).double().numpy()
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        plane, sizes = PCA(2, svd_solver="full").fit_transform(features), np.zeros(len(data))
+        for trace in (trace for trace in figure.data if trace.xaxis == column):
+            rows = trace.customdata[:, 0]
+            np.testing.assert_allclose(points(trace), plane[rows], atol=1e-4)
+            assert set(data["action"][rows]) == {trace.name}
+            sizes[rows] = trace.marker.size
+        cosine = cosine_similarity(features[[10]], features)[0]
+        nearest = [row for row in np.argsort(-cosine) if row != 10][:6]
+        assert np.argsort(-sizes)[0] == 10 and {*np.argsort(-sizes)[1:7]} == {*nearest} and (sizes > 0).all()
+        alike = sum(data["action"][row] == data["action"][10] for row in nearest)
+        assert title == f"{name}: {alike} of 6 neighbours have its action"
+
+
+def test_a_click_on_a_point_chooses_its_sequence(names):
+    trace = names["in_a_plane"](0).data[2]
+    trace._dispatch_on_click(SimpleNamespace(point_inds=[1], trace_indexes=[2]), None)
+    assert names["slider"].value == trace.customdata[1][0] != 0
+    trace._dispatch_on_click(SimpleNamespace(point_inds=[], trace_indexes=[]), None)
+    assert names["slider"].value == trace.customdata[1][0]
+
+
+def test_skeletons_are_the_sequence_two_views_of_it_and_the_nearest(names):
+    figure, original = names["skeletons"](4, turn=30, views=3), names["frames"][4, : names["lengths"][4]]
+    sequences = [original, *augmented(original, names["recipe"], seed=3)]
+    for name in names["encoders"]:
+        row, = names["nearest"](name, 4, 1)
+        assert row != 4
+        pace = np.linspace(0, int(names["lengths"][row]) - 1, len(original)).astype(int)
+        sequences.append(names["frames"][row][pace])
+    assert len(figure.frames) == len(original) and len(titles(figure)) == len(sequences)
+    for number, sequence in enumerate(sequences):
+        expected = outlined({"": sequence}, names["data"].bones, turn=30)
+        for frame in (0, len(original) - 1):
+            shown = expected.loc[expected["frame"] == frame + 1, ["x", "y"]]
+            np.testing.assert_allclose(points(figure.frames[frame].data[number]), shown, atol=1e-5)
+
+
+def test_the_target_is_that_of_two_views_of_the_sequence(names):
+    name, encoder = next(iter(names["encoders"].items()))
+    figure, views = names["targets"](name, 7, weight=0.4), augmented(names["frames"][7, : names["lengths"][7]],
+                                                                      names["recipe"], seed=0)
+    with torch.no_grad():
+        query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]]))
+    bars, dots = figure.data[0], next(trace for trace in figure.data if trace.type == "scatter")
+    assert list(bars.y) == [pytest.approx(0.4)] and len(dots.y) == 41
+    similarities, others = dots.customdata[:, 0], names["features"][name] @ key
+    assert all((others - value).abs().min() < 1e-5 for value in similarities[1:])
+    odds = np.log(dots.y[0] / dots.y[1])
+    assert min(abs(odds - float(query @ (key - row)) / 0.1) for row in names["features"][name]) < 1e-4
+
+
+def test_a_frame_of_the_selection_shows_what_is_drawn_and_the_chances_of_the_others(names):
+    figure, rows = names["selection"](seed=7), selection_steps.steps(7)
+    assert [frame.name for frame in figure.frames] == [str(count) for count in range(1, selection_steps.LARGEST + 1)]
+    for count in (1, selection_steps.LARGEST):
+        for number, (_, shown) in enumerate(rows[rows["drawn"] == count].groupby("strategy", sort=False)):
+            for kind, expected in shown.groupby("kind"):
+                axis = "x" if number == 0 else f"x{number + 1}"
+                trace, = (trace for trace in figure.frames[count - 1].data if (trace.name, trace.xaxis) == (kind, axis))
+                np.testing.assert_array_equal(points(trace), expected[["x", "y"]])
+                np.testing.assert_array_equal(trace.marker.size, expected["size"])
+
+
+def test_every_control_changes_its_figure_to_its_ends(names):
+    seen = []
+    for view in names["views"]:
+        for control in view.kwargs_widgets:
+            seen.append(control._kwarg)
+            values = [value for _, value in getattr(control, "_options_full", ())] or [control.min, control.max]
+            for end in (values[-1], values[0]):
+                before = view.result.to_json()
+                changed = end != control.value
+                control.value = end
+                assert (view.result.to_json() != before) is changed or control._kwarg == "views", (control._kwarg, end)
+        bundle = view._repr_mimebundle_()
+        assert {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"} <= bundle.keys()
+        figure = json.loads(html.unescape(re.fullmatch(r'<div data-figure="([^"]*)"></div>', bundle["text/html"])[1]))
+        assert len(figure["data"]) == len(view.result.data)
+    assert seen == ["sequence", "neighbours", "colour", "sequence", "turn", "views", "encoder", "sequence",
+                    "temperature", "key_temperature", "weight", "seed"]
