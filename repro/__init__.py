@@ -10,7 +10,9 @@ import importlib
 from typing import Any
 
 PUBLIC = {"run_table": "repro.experiments", "finished": "repro.experiments", "results": "repro.experiments",
-          "frames": "repro.experiments", "draw": "repro.experiments", "load": "repro.encoders"}
+          "frames": "repro.experiments", "draw": "repro.papers.drawing", "load": "repro.encoders"}
+
+importlib.import_module("repro.run.code")  # it hashes all sources, before any other of them is imported
 
 
 def __getattr__(name: str) -> Any:

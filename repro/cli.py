@@ -109,7 +109,7 @@ def run(
     if asked_for_help:
         experiment, arguments = _asked(name, choices)
         table = experiment.declared
-        rows = [("field", "this command", "paper", "source of the paper's"), *table.options(**arguments)]
+        rows = [("field", "this command"), *table.options(**arguments)]
         print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
         return
     Store().require_usable()
@@ -128,7 +128,7 @@ def run(
             return
         if against is not None and (every or output is not None):
             raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
-        base = experiments.row_named(asked_for, against) if against is not None else None
+        base = sources.row_named(asked_for, against) if against is not None else None
         rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
         if devices.first():
             written = in_text(rows)
@@ -164,9 +164,7 @@ def recipe(
     experiment, arguments = _asked(name, _choices(context))
     rows = []
     for field, value, source in experiment.declared.described(**arguments):
-        if field in experiment.earlier:
-            source = f"preset of version {experiment.version}"
-        elif field not in experiment.declared.study.fields:
+        if field not in experiment.declared.study.fields:
             source += ", no option"
         rows.append((field, str(value), source))
     print("\n".join([*_in_columns(rows), *_allowed(experiment.declared)]))
@@ -265,13 +263,13 @@ def results_list(
 
     Example: repro results list --mine --dataset ucla
     """
-    from repro.experiments import studies
+    from repro.experiments import of_today, studies
     from repro.run.export import everything
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
     named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    cells = everything()
+    cells = of_today(everything())
     cells = cells[(cells["whose"] != "ours") | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
     if cells.empty:
@@ -301,13 +299,13 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import studies, warn_of_other_code
+    from repro.experiments import of_today, studies, warn_of_other_code
     from repro.run.export import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
-        before, finished = read_cells(path), finished_cells(store)
+        before, finished = read_cells(path), of_today(finished_cells(store))
         cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
         left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
@@ -351,14 +349,14 @@ def figures(
 
     Example: repro figures taxonomy_ucla --output drawn
     """
-    from repro import experiments
+    from repro.papers import drawing
 
     if committed and output is not None:
         raise ValueError(f"--committed writes figures/, not --output {output}; leave one of them out")
     folder = manifest.project_root() / "figures" if committed else manifest.runs_root() / "figures"
     folder = folder if output is None else output_folder(output)
     with acquire(manifest.project_root() / ".lock", -1) if committed else contextlib.nullcontext():  # as an export
-        written, failed = experiments.redraw(folder, names or ())
+        written, failed = drawing.redraw(folder, names or ())
     print(*written, sep="\n", end="\n" * bool(written))
     _end_after({name: f"could not be drawn ({type(error).__name__}: {error})" for name, error in failed.items()})
 
@@ -449,9 +447,6 @@ def _asked(name: str, choices: Mapping[str, str]) -> tuple["Experiment", dict[st
     arguments = experiment.arguments
     check_parameters(arguments, [name for name in experiment.declared.parameters if name != "device"])
     parse_numbers("seeds", arguments.pop("seeds"))
-    for field, value in experiment.earlier.items():
-        if any(recipe.uses(field) for recipe in experiment.recipes):
-            arguments.setdefault(field, value)
     return experiment, arguments
 
 

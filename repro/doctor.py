@@ -83,12 +83,12 @@ def examined_data(say: Say) -> Iterator[str]:
 
 def examined_cells(say: Say) -> Iterator[str]:
     """Which finished cells, of the runs and of figures/cells.csv, are left out, or were trained by other code."""
-    from repro.experiments import studies
+    from repro.experiments import of_today, studies
 
     problems: list[str] = []
     finished = finished_cells(Store(), problems.append)
     say(f"cells: {len(finished)} finished can be read")
-    cells = merged(exported(problems.append), finished)
+    cells = of_today(merged(exported(problems.append), finished), say)
     say(f"cells: {len(cells)} of figures/cells.csv and of the runs")
     yield from problems
     for cell in cells.to_dict("records"):
@@ -99,7 +99,7 @@ def examined_cells(say: Say) -> Iterator[str]:
                    "wrote it")
         except ValueError as error:
             yield str(error)
-    yield from filter(None, (study.of_other_code(cells) for study in studies().values()))
+    yield from filter(None, (study.of_other_code(finished) for study in studies().values()))
 
 
 def examined_means(say: Say) -> Iterator[str]:

@@ -9,39 +9,39 @@
 
 A key holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
+
+Rows of earlier trainings, which no version of today can make, are in `figures/earlier/`; no entry reads them.
 """
 
 import dataclasses
 import functools
 import importlib.util
 import json
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
-from pandas import DataFrame, Series
+import pydantic
+from pandas import DataFrame
+from pydantic.dataclasses import dataclass
 from tqdm.auto import tqdm
 
 from repro import papers
 from repro.data import manifest
-from repro.data.disk import scratch
-from repro.data.parallel import Workers
-from repro.recipe import choose, parse_numbers, swept
+from repro.recipe import choose, parse_numbers
+from repro.run import code
 from repro.run import frames as saved_frames
-from repro.run.display import in_one_display
 from repro.run.export import everything, rows_of
 from repro.run.store import Cell, Store, warn_once
-from repro.table import NUMBERS, Asked, Study, Table, require_parameter, resolved
+from repro.table import Study, Table, require_parameter, resolved
 
 if TYPE_CHECKING:
     import torch
 
-
 BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
-AskedCells = dict[str, tuple[Cell, Asked]]  # cells by key, each with what is asked for
+ALONE = pydantic.ConfigDict(extra="forbid")
+Digest = Annotated[str, pydantic.Field(pattern="^([0-9a-f]{64})?$")]
 
 
 def studies() -> dict[str, Study]:
@@ -115,24 +115,16 @@ def run_table(
 def table_of(
     experiment: "Experiment", train: str, device: str, engine: str, workers: str | int, tensorboard: bool
 ) -> DataFrame:
-    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`.
-
-    One that reads cells of an earlier version of the training is read as it is: none can be trained today.
-    """
+    """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
 
     table, asked = experiment.declared, experiment.asked(device)
-    cells = [cell for cell, _ in asked.values()]
-    if experiment.pinned:
-        train = "never"
-        tqdm.write(experiment.pinned, file=sys.stderr)
+    cells = [*asked.values()]
     if train == "missing":
-        with in_one_display():
-            _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
-            table.after(cells, device)
+        _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
+        table.after(cells, device)
     stored = everything() if train == "never" else rows_of(cells, Store())
-    stored = stored[stored["key"].isin([*asked])]
-    warn_of_other_code(stored, [table.study])
+    warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():
         tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
@@ -141,25 +133,27 @@ def table_of(
 
 
 def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
-    """Say on standard error, once, which stored cells of these studies were trained by other code."""
+    """Say on standard error, once, which of these stored cells other code has trained; ours are vouched for."""
     from repro.run import device as devices
 
-    for line in (study.of_other_code(cells) for study in of):
-        if line and devices.first():
+    own = cells[cells["whose"] != "ours"] if "whose" in cells else cells
+    for line in filter(None, (study.of_other_code(own) for study in of)):
+        if devices.first():
             warn_once(line)
 
 
 def _train_missing(
-    table: Table, asked: AskedCells, device: "torch.device", engine: str, workers: str | int, tensorboard: bool
+    table: Table, asked: Mapping[str, Cell], device: "torch.device", engine: str, workers: str | int, tensorboard: bool
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
     from repro.run import training
     from repro.run.engine import pool_of, run_cells
 
+    code.require_as_imported(table.study.modules)
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
-    cells = [cell for cell, _ in asked.values()]
+    cells = [*asked.values()]
     store, pool = Store(), pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
@@ -168,7 +162,7 @@ def _train_missing(
                    f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
     board = store.root / "tensorboard" if tensorboard else None
     train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
-    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(*asked[cell.key], store))
+    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, store))
 
 
 def finished() -> DataFrame:
@@ -180,13 +174,37 @@ def finished() -> DataFrame:
     return pd.concat([*by_study().values()], ignore_index=True)
 
 
+def of_today(cells: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
+    """Stored cells but those of earlier versions of a training; how many these are is told, by default once."""
+    today = cells["study"].map({name: study.version for name, study in studies().items()})
+    earlier = today.notna() & (today != cells["version"])
+    if earlier.any():
+        tell(f"{earlier.sum()} cells of earlier versions of the training are left out")
+    return cells[~earlier]
+
+
 def by_study() -> dict[str, DataFrame]:
     """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    cells = everything()
+    cells = of_today(everything())
     return {name: study.tidy(cells) for name, study in studies().items()}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=ALONE)
+class Data:
+    """What the committed cells of an experiment were trained on: a digest, or one for each value of the field `by`."""
+
+    digest: Digest | dict[Any, Digest] = ""
+    by: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.digest)
+
+    def of(self, recipe: Any) -> str:
+        """The digest for a recipe, "" where the entry does not say."""
+        return self.digest if isinstance(self.digest, str) else self.digest.get(getattr(recipe, self.by), "")
+
+
+@dataclass(frozen=True, kw_only=True, config=ALONE)
 class Experiment:
     """The arguments of one `repro.run_table`, saved under a name.
 
@@ -196,88 +214,66 @@ class Experiment:
         says: what it is for, in one line.
         dataset, preset, seeds, variant: as for `repro.run_table`.
         fields: of the recipe, one value or a list of them, which sweeps.
-        version: of the training whose cells are read; today's unless an earlier one is all there is.
-        earlier: fields to which the presets of that version gave another value; none departs.
-        data: what its committed cells were trained on: "digest", by the values of the field "by" if there is one.
-            Without it, the data that are here.
+        data: what its committed cells were trained on. Without it, the data that are here.
     """
 
     name: str
     table: str
     says: str
-    dataset: str | None = None
-    preset: str = "auto"
-    seeds: str | int = "0"
-    variant: str = "none"
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    version: int | None = None
-    earlier: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    dataset: Any = None
+    preset: Any = "auto"
+    seeds: Any = "0"
+    variant: Any = "none"
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+    data: Data = dataclasses.field(default_factory=Data)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Those of `repro.run_table` besides the table."""
-        shared = {name: getattr(self, name) for name in BESIDE}
-        return {**shared, **self.fields}
-
-    def changed(self, choices: Mapping[str, Any]) -> "Experiment":
-        """The same with other arguments of `repro.run_table` in place of its own.
-
-        One of an earlier version of the training stays so where it is narrowed, or has other seeds; with other recipes
-        it is of the data at hand and today's version, as no other can be trained.
-        """
-        check_parameters(choices, self.declared.parameters)
-        own = {name: value for name, value in choices.items() if name in BESIDE}
-        further = {name: value for name, value in choices.items() if name not in own}
-        fields, table = dict(self.fields), self.declared
-        named = table.study.recipe.named_by
-        if further.get(named, "auto") != "auto":  # of its fields those stay that one of the methods that are left uses
-            other, methods = dataclasses.replace(self, **own), table.study.recipe.parse(named, further[named])
-            dataset = other.dataset or table.datasets[0]
-            rows = table.asked(dataset, resolved(other.preset, dataset), other.variant, **fields)
-            fields = {name: value for name, value in fields.items()
-                      if any(row.recipe.uses(name, **{named: method}) for row in rows for method in methods)}
-        other = dataclasses.replace(self, **own, fields={**fields, **further})
-        return other if not self.pinned or other.recipes <= self.recipes else other.at_hand
+        return {**{name: getattr(self, name) for name in BESIDE}, **self.fields}
 
     @property
     def declared(self) -> Table:
         """Its table."""
         return papers.tables()[self.table]
 
-    @property
-    def pinned(self) -> str:
-        """Why none of its cells can be trained: of which earlier version they are; "" where they are of today's."""
-        today = self.declared.study.version
-        if self.version in (None, today):
-            return ""
-        options = [f"--{name.replace('_', '-')} {','.join(map(str, swept(value)))}"
-                   for name, value in self.arguments.items() if value not in (None, "auto", "none")]
-        return (f"{self.name} reads cells of version {self.version} of the training, today's is {today}; "
-                f"`{' '.join(['repro run', self.table, *options])}` trains today's")
+    def changed(self, choices: Mapping[str, Any]) -> "Experiment":
+        """The same with other arguments of `repro.run_table` in place of its own.
 
-    def digest(self, recipe: Any) -> str:
-        """Of the data that a recipe is trained on; "" where the entry does not say."""
-        digests = self.data.get("digest", "")
-        return digests.get(getattr(recipe, self.data["by"]), "") if "by" in self.data else digests
+        With other methods, it keeps those of its fields that one of them uses.
+        """
+        table = self.declared
+        check_parameters(choices, table.parameters)
+        own = {name: choices[name] for name in BESIDE if name in choices}
+        further = {name: value for name, value in choices.items() if name not in own}
+        other, named = dataclasses.replace(self, **own), table.study.recipe.named_by
+        fields = self.fields
+        if further.get(named, "auto") != "auto":
+            methods, recipes = table.study.recipe.parse(named, further[named]), other.recipes
+            fields = {name: value for name, value in fields.items()
+                      if any(recipe.uses(name, **{named: method}) for recipe in recipes for method in methods)}
+        return dataclasses.replace(other, fields={**fields, **further})
 
-    def asked(self, device: str = "cpu") -> AskedCells:
-        """Its cells, seed by seed; raises ValueError for what cannot be trained on the device."""
-        pairs = self.declared.asked_cells(
-            digest=self.digest, version=self.version, earlier=self.earlier, device=device, **self.arguments)
-        return {cell.key: (cell, row) for cell, row in pairs}
+    def asked(self, device: str = "cpu") -> dict[str, Cell]:
+        """Its cells by key, seed by seed; raises ValueError for what cannot be trained on the device."""
+        cells = self.declared.cells(digest=self.data.of, device=device, **self.arguments)
+        return {cell.key: cell for cell in cells}
 
     @property
     def at_hand(self) -> "Experiment":
-        """The same on the data that are here, by today's version of the training."""
-        return dataclasses.replace(self, data={}, version=None, earlier={})
+        """The same on the data that are here."""
+        return dataclasses.replace(self, data=Data())
 
     @property
     def recipes(self) -> set[Any]:
-        """The recipes of its cells."""
-        return {cell.recipe for cell, _ in self.asked().values()}
+        """The recipes of its cells; no data need be here."""
+        table, dataset = self.declared, self.dataset or self.declared.datasets[0]
+        preset = resolved(self.preset, choose("dataset", dataset, table.datasets))
+        return {cell.recipe for cell in table.asked(dataset, preset, self.variant, **self.fields)}
 
-    def rows(self, cells: DataFrame, also: Sequence[str] = (), asked: AskedCells | None = None) -> DataFrame:
+    def rows(
+        self, cells: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Cell] | None = None
+    ) -> DataFrame:
         """Its table of stored cells, see `Table.numbers`.
 
         Args:
@@ -285,8 +281,21 @@ class Experiment:
             also: further fields that tell rows apart.
             asked: its cells, by default those of `asked`.
         """
-        by_key = {key: row for key, (_, row) in (asked or self.asked()).items()}
-        return self.declared.numbers(by_key, cells, [*self.declared.columns_asked(self.fields), *also])
+        return self.declared.numbers(asked or self.asked(), cells, [*self.declared.columns_asked(self.fields), *also])
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for what its table or its recipes have not."""
+        choose("table", self.table, papers.lines())
+        for name in self.fields:
+            if name in BESIDE:
+                raise ValueError(f"{name} stands among fields; write it beside them")
+        parse_numbers("seeds", self.seeds)
+        recipes, by = self.recipes, self.data.by
+        if isinstance(self.data.digest, dict):
+            choose("by", by, self.declared.study.fields)
+            for value in {getattr(recipe, by) for recipe in recipes} - self.data.digest.keys():
+                raise ValueError(f"data has no digest of {by}={value!r}, only of "
+                                 f"{', '.join(map(str, self.data.digest))}; add it, or leave the value out")
 
 
 @functools.cache
@@ -304,45 +313,16 @@ def find(name: str) -> Experiment:
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
     try:
-        for part in entry:
-            choose("parameter", part, [field.name for field in dataclasses.fields(Experiment)][1:])
-        for part in ("fields", "earlier", "data"):
-            if not isinstance(entry.get(part, {}), Mapping):
-                raise ValueError(f"{part}={entry[part]!r} should be values by name, such as {{epochs: 30}}")
-        for part in entry.get("data", ()):
-            choose("part of data", part, ("digest", "by"))
-        if lacking := [part for part in ("table", "says") if part not in entry]:
-            raise ValueError(f"lacks {' and '.join(lacking)}; add it")
-        choose("table", entry["table"], papers.lines())
-        found = Experiment(name=name, **entry)
-        table, dataset = found.declared, found.dataset or found.declared.datasets[0]
-        if misplaced := [part for part in found.fields if part in BESIDE]:
-            raise ValueError(f"{misplaced[0]} stands among fields; write it beside them")
-        if "by" in found.data:
-            choose("by", found.data["by"], table.study.fields)
-        today = table.study.version
-        if (found.version or 0) > today:
-            raise ValueError(f"version={found.version} should be at most {today}, today's")
-        if found.earlier and found.version in (None, today):
-            raise ValueError(f"earlier={found.earlier!r} is of cells of a version below {today}, today's; name it as "
-                             "version, or write these values among fields")
-        parse_numbers("seeds", found.seeds)
-        preset = resolved(found.preset, choose("dataset", dataset, table.datasets))
-        for row in table.asked(dataset, preset, found.variant, **found.fields):
-            recipe = row.recipe.replace(**found.earlier)
-            for name in (*found.fields, *row.changes):
-                since = type(recipe).__dataclass_fields__[name].metadata.get("since", 0)
-                if since > (found.version or today):
-                    raise ValueError(f"{name}={getattr(recipe, name)!r} came with version {since} of the training, and "
-                                     f"version={found.version} trained without it; leave it out, or name that version")
-            if "by" in found.data and (value := getattr(recipe, found.data["by"])) not in found.data["digest"]:
-                raise ValueError(f"data has no digest of {found.data['by']}={value!r}, only of "
-                                 f"{', '.join(map(str, found.data['digest']))}; add it, or leave the value out")
-            digest = found.digest(recipe)
-            if not re.fullmatch("([0-9a-f]{64})?", str(digest)):
-                raise ValueError(f"digest={digest!r} should be the 64 characters that figures/cells.csv has")
-        return found
-    except (ValueError, TypeError, AttributeError) as error:
+        experiment = Experiment(name=name, **entry)
+        experiment.check()
+        return experiment
+    except pydantic.ValidationError as error:
+        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
+        place = ".".join(map(str, wrong["loc"]))
+        got = "" if wrong["type"] == "missing" else f", got {wrong['input']!r}"
+        raise ValueError(f"{file}, entry {name}: {place}: {wrong['msg']}{got}; an entry has "
+                         f"{', '.join(Experiment.__dataclass_fields__)}") from error
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{file}, entry {name}: {error}") from error
 
 
@@ -364,7 +344,7 @@ def results(name: str, frame: str = "") -> DataFrame:
         return experiment.rows(stored, asked=asked)
     also = experiment.declared.columns_asked(experiment.fields)
     fields = [field for field in (*experiment.declared.shown, *also) if field in experiment.declared.study.fields]
-    return frames([cell for cell, _ in asked.values()], frame, fields, stored)
+    return frames(asked.values(), frame, fields, stored)
 
 
 def frames(
@@ -391,8 +371,9 @@ def frames(
     for cell in cells:
         if cell.key not in finished:
             continue
-        row, folder, rows = finished[cell.key], store.folder(cell.key), DataFrame()
-        if (folder / "result.json").exists():  # what is trained again has half a log
+        row, run, rows = finished[cell.key], store.run(cell), DataFrame()
+        if (run.folder / "result.json").exists():  # what is trained again has half a log
+            folder = run.trained_in if name in ("progress", "epochs") else run.folder  # probes are of its own settings
             rows = saved_frames.read(folder, name, cell.recipe.epochs)
         if rows.empty:
             rows = committed.get(cell.key, rows)
@@ -426,7 +407,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     experiment = find(name)
     asked_for = experiment.changed(choices)
     read_alone = train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes
-    if asked_for.pinned or read_alone:
+    if read_alone:
         return asked_for
     here = asked_for.at_hand
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
@@ -441,166 +422,7 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    if experiment.pinned:
-        return f"{experiment.pinned}; nothing of it can be trained."
-    cells = [cell for cell, _ in experiment.asked(device).values()]
+    cells = [*experiment.asked(device).values()]
     where = devices.resolve(device)
     processes = pool_of(engine, workers, cells, where).count()
     return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
-
-
-def row_named(experiment: Experiment, values: str) -> dict[str, Any]:
-    """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
-
-    Raises:
-        ValueError: if no row has all of these values.
-    """
-    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known = [_spelt(value) for value in values.split(",")], {}
-    for _, row in experiment.asked().values():
-        fields = {**row.recipe.to_dict(), **row.called}
-        places = {_spelt(fields[column]): column for column in columns if column in fields}
-        if all(value in places for value in given):
-            named = [places[value] for value in given]
-            return {column: "none" if fields[column] is None else fields[column] for column in named}
-        known |= {value: str(fields[column]) for value, column in places.items()}
-    for value in values.split(","):
-        if _spelt(value) not in known:
-            choose("against", value.strip(), known.values())
-    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
-
-
-def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
-    text = str(value).strip().replace("None", "none")
-    try:
-        return str(float(text))
-    except ValueError:
-        return text
-
-
-def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table or a picture, as its paper draws it.
-
-    Args:
-        name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
-        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.export.everything` does. ValueError if there are none, or columns are lacking.
-    """
-    tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures:
-        return pictures[name].plot(pictures[name].rows(rows))
-    table = tables[name] if name in tables else find(name).declared
-    choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
-    if rows.empty:
-        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
-    if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
-        raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
-    drawing, shown = _in_settings(table, rows)
-    return drawing(shown)
-
-
-def _in_settings(table: Table, rows: DataFrame) -> tuple[Any, DataFrame]:
-    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
-
-    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
-    drawing that is none, a `Plot` has a line for every row.
-    """
-    from repro.report import plots, style
-    from repro.report.text import telling_apart
-
-    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
-    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
-    if not further or not table.drawing:
-        return table.drawing, rows
-    drawing = table.drawing
-    if not isinstance(drawing, plots.Plot):
-        named = table.study.recipe.named_by
-        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named)
-        further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
-    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
-    shared = []
-    for departures in rows.get("departures", [{}] * len(rows)):
-        shared.append({name: value for name, value in departures.items() if name not in further})
-    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
-
-
-def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
-    """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
-
-    A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
-
-    Args:
-        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
-        names: of experiments and pictures, by default all; ValueError names those there are. One of which no cell is
-            finished is an error.
-    """
-    from repro.run.device import cores
-
-    cells = everything()
-    warn_of_other_code(cells, studies().values())
-    known = [*papers.saved(), *papers.pictures()]
-    chosen = [choose("name", name, known) for name in names] or known
-    written: list[Path] = []
-    failed: dict[str, Exception] = {}
-    with scratch(folder / ".figures") as beside, Workers(min(len(chosen), cores())) as pool:
-        drawings = {name: pool.submit(_draw, name, cells, beside / name) for name in chosen}
-        for name, drawing in drawings.items():
-            try:
-                files = drawing.result()
-                if names and not files:
-                    raise ValueError("none of its cells is finished; `repro run` trains them")
-                written += files
-            except Exception as error:  # whatever a drawing stumbles over
-                failed[name] = error
-        return [path.replace(folder / path.name) for path in written], failed
-
-
-def _draw(name: str, cells: DataFrame, stem: Path) -> list[Path]:
-    """Write the rows of an experiment or a picture of stored cells and draw them; returns the files, if any."""
-    from repro.report import plots
-    from repro.report.text import in_text
-
-    pictures = papers.pictures()
-    if name in pictures:
-        declared = pictures[name]
-        asked: AskedCells = {}
-        for experiment in map(find, declared.experiments):
-            asked |= experiment.asked()
-        rows = cells
-        if declared.frame:
-            rows = frames([cell for cell, _ in asked.values()], declared.frame, declared.fields, cells)
-        if len(rows) or not declared.frame:
-            rows = declared.rows(rows)
-        drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
-    else:
-        experiment = find(name)
-        keys, rows = [*experiment.asked()], experiment.rows(cells)
-        drawn, shown = _in_settings(experiment.declared, rows) if len(rows) else (None, rows)
-    if rows.empty:
-        return []
-    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
-    if drawn and len(shown) > 1:  # one number is no figure
-        order = {key: place for place, key in enumerate(keys)}
-        behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
-        written += plots.publish(stem, drawn, shown, behind)
-    return written
-
-
-def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
-    """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
-
-    That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
-    them is not finished.
-    """
-    experiment = find(name)
-    rows, by_seed = experiment.rows(cells), experiment.rows(cells, ["seed"])
-    named, table = experiment.declared.study.recipe.named_by, experiment.declared
-    kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    plain = dataclasses.replace(experiment, fields=kept).rows(cells, ["seed"])
-    shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
-    by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
-    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("departures", errors="ignore")]
-    usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
-    rows.insert(rows.columns.get_loc("published"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
-    return rows

@@ -105,7 +105,6 @@ def setting(
     least: float | None = None,
     most: float = math.inf,
     before: Any = dataclasses.MISSING,
-    since: int = 0,
     keyed_as: Mapping[Any, Any] | None = None,
     used: Callable[[Any], bool] = lambda recipe: True,
     evaluation: bool = False,
@@ -119,8 +118,6 @@ def setting(
         least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
             A recipe holding that value keeps the key it had before the field existed.
-        since: for a field added together with a new version of the training, that version. Keys of cells of earlier
-            ones are without it.
         keyed_as: what stands for a value in the key, where values were renamed after results were published, or train
             otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
@@ -129,7 +126,7 @@ def setting(
             preset in such fields alone is measured from the weights that the preset's cell is measured from.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
-    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used, "since": since}
+    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used}
     metadata |= {"evaluation": evaluation}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -227,16 +224,12 @@ class Recipe:
         """The fields that training does not depend on, see `setting`."""
         return [field.name for field in dataclasses.fields(cls) if field.metadata.get("evaluation")]
 
-    def canonical(self, version: float = math.inf) -> str:
-        """JSON with sorted names, without the fields that stand at the behaviour before they existed.
-
-        Fields that came later than a version of the training are left out as well.
-        """
+    def canonical(self) -> str:
+        """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
         keyed = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            newer = field.metadata.get("since", 0) > version
-            if not newer and value != field.metadata.get("before", dataclasses.MISSING):
+            if value != field.metadata.get("before", dataclasses.MISSING):
                 keyed[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
         return json.dumps(keyed, sort_keys=True)
 

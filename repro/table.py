@@ -5,7 +5,7 @@
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`Table.asked` lists the recipes of the rows, `repro.run_table` trains those of their cells that are missing, and
+`Table.asked` lists the cells of the rows, of no data yet, `repro.run_table` trains those that are missing, and
 `Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their keys alone.
 
 Tables are declared, described and read without torch, which is imported where something is trained.
@@ -19,14 +19,14 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers, swept
-from repro.run.code import Code
+from repro.run import code
 from repro.run.export import committed_fields, rows_of
 from repro.run.store import Cell, Store, check_parts, evaluation_of, warn_once
 
@@ -109,43 +109,20 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe would change the keys of committed cells, or be in none.
-
-        Or if a variant has a field that the recipe has not.
+        """Raise ValueError if a field of the recipe would change the keys of committed cells, or a variant has a field
+        that the recipe has not.
         """
         for variant, bundle in self.variants.items():
             for name in bundle:
                 choose(f"field of variant {variant}", name, self.fields)
+        stored = committed_fields().get((self.name, self.version), {*self.fields})
         for field in dataclasses.fields(self.recipe):
-            if field.metadata.get("since", 0) > self.version:
+            if field.name not in stored and field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING:
                 raise ValueError(
-                    f"{self.recipe.__name__}.{field.name} has since={field.metadata['since']}, and the training of "
-                    f"{self.name} is of version {self.version}: recipes of several values would have one key; raise "
-                    "the version with it"
+                    f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
+                    "would change their keys; write before=VALUE in its setting, the value that they were trained "
+                    "with, or raise the version of the training"
                 )
-        for version, stored in committed_fields().get(self.name, {}).items():
-            for field in dataclasses.fields(self.recipe):
-                keyed = field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING
-                if keyed and field.metadata.get("since", 0) <= version and field.name not in stored:
-                    raise ValueError(
-                        f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
-                        "would change their keys; write before=VALUE in its setting, the value that they were trained "
-                        f"with, or since={max(self.version, version + 1)} if the version of the training is raised "
-                        "with it"
-                    )
-
-    def derived(self, name: str, *, version: int, **changes: Any) -> "Study":
-        """A study of a paper's own, which changes parts of this one, such as `recipe`, `presets` and `learners`.
-
-        Its trainings have a version beside this one's, and both are in the keys of its cells: they are numbered by 100
-        times this one's version, which is raised with it, plus `version`, to be raised when what is changed here gives
-        other numbers.
-
-        Raises:
-            ValueError: unless `version` is a whole number from 1 to 99.
-        """
-        own = choose("version", version, range(1, 100))
-        return dataclasses.replace(self, name=name, version=100 * self.version + own, **changes)
 
     @property
     def fields(self) -> list[str]:
@@ -154,7 +131,6 @@ class Study:
 
     def cell(
         self, recipe: Recipe, seed: int, preset: str, changes: Fields | None = None, *, digest: str = "",
-        version: int | None = None,
     ) -> Cell:
         """The cell of a recipe and a seed.
 
@@ -162,16 +138,18 @@ class Study:
             recipe, seed, preset: of the cell.
             changes: the fields in which the recipe was asked to leave its preset.
             digest: of the data that it is trained on; by default those that are here, for which this raises as `load`.
-            version: of the training; by default today's.
         """
-        data = None if digest else self.load(recipe)
-        return Cell(
-            self.name, recipe, seed, preset, data.name if data else recipe.dataset, data.digest if data else digest,
-            self.version if version is None else version, self.evaluation, dict(changes or {}),
-            self._trained(recipe, preset),
-        )
+        return self.on_data(Cell(self.name, recipe, seed, preset, recipe.dataset, "", self.version, self.evaluation,
+                                 dict(changes or {}), self.trained(recipe, preset)), digest)
 
-    def _trained(self, recipe: Any, preset: str) -> Recipe | None:
+    def on_data(self, cell: Cell, digest: str = "") -> Cell:
+        """The cell on the data of a digest, by default on those that are here, for which this raises as `load`."""
+        if digest:
+            return dataclasses.replace(cell, digest=digest)
+        data = self.load(cell.recipe)
+        return dataclasses.replace(cell, dataset=data.name, digest=data.digest)
+
+    def trained(self, recipe: Any, preset: str) -> Recipe | None:
         """The recipe with its preset's settings of the evaluation, if it has others and these can wait for its end."""
         usual = self.presets[preset](recipe.dataset, getattr(recipe, recipe.named_by))
         settings = {name: getattr(usual, name) for name in recipe.evaluation_fields()}
@@ -186,38 +164,39 @@ class Study:
         return evaluation
 
     @property
-    def code(self) -> Code:
-        """The code that trains it."""
-        module = self.learners.module if isinstance(self.learners, Lazy) else self.learners.__module__
-        return Code(self.name, self.version, module)
+    def modules(self) -> set[str]:
+        """The modules that its recipe, learners and measures are of."""
+        functions = (self.load, self.learners, self.measure)
+        named = {part.module if isinstance(part, Lazy) else part.__module__ for part in functions}
+        return named | {part.__module__ for part in self.recipe.__mro__}
 
-    def of_other_code(self, cells: DataFrame) -> str:
-        """Which stored cells of today's version were trained by code whose numbers may be others, and what to do.
+    @property
+    def code(self) -> str:
+        """A hash of the code that trains it, see `repro.run.code.identity`."""
+        return code.identity(self.modules)
 
-        "" where there are none. Cells from before code was stored count as trained by accepted code.
-        """
-        own = cells[(cells["study"] == self.name) & (cells["version"] == self.version)]
-        code = self.code
-        keys = [key for key, cost in zip(own["key"], own["cost"], strict=True)
-                if code.differs(json.loads(cost).get("code"))]
+    def of_other_code(self, own: DataFrame) -> str:
+        """Which of the cells in REPRO_RUNS other code has trained, in one line; "" where there are none."""
+        own = own[(own["study"] == self.name) & (own["version"] == self.version)]
+        keys = own["key"][own["cost"].map(lambda cost: json.loads(cost).get("code") != self.code)].tolist()
         if not keys:
             return ""
         named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
-        which = f"{len(keys)} of {len(own)} cells of {self.name} ({named})"
-        return f"{which} were trained by other code; {code.advice()}"
+        return (f"{len(keys)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
+                "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
     def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
         """The learners of a cell, one after the other, before their first steps."""
         yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
 
     def tidy(self, cells: DataFrame) -> DataFrame:
-        """Stored cells of this study with recipe fields and measures as columns; a field that came later is filled in.
+        """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it. A measure goes before a field of its
         name. A cell that cannot be read is left out, and a line says so, once.
         """
         rows = []
-        for cell in cells[cells["study"] == self.name].to_dict("records"):
+        for cell in cells[(cells["study"] == self.name) & (cells["version"] == self.version)].to_dict("records"):
             try:
                 recipe = self.stored_recipe(cell)
             except ValueError as error:
@@ -272,26 +251,6 @@ def by_preset(*, paper: Any, quick: Any, smoke: Any = None) -> Callable[[str, st
     """A value of a row that differs between presets; smoke runs take that of quick ones unless they have their own."""
     values = {"paper": paper, "quick": quick, "smoke": quick if smoke is None else smoke}
     return lambda preset, dataset: values[preset]
-
-
-class Asked(NamedTuple):
-    """A recipe that a table asks for.
-
-    Attributes:
-        recipe: what is trained.
-        row: the number of the table's row that it is of.
-        called: by column, what the row is called.
-        changes: the fields that were to have another value than the recipe's preset gives them.
-        departures: those of them that neither the row sets nor the paper prints a table for.
-        preset: that was asked for; a stored cell names the one it was trained under, which may make an equal recipe.
-    """
-
-    recipe: Any
-    row: int
-    called: Fields
-    changes: Fields
-    departures: Fields
-    preset: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -382,29 +341,19 @@ class Table:
             for row in self.rows
         ]
 
-    def cells(self, dataset: str | None = None, **choices: Any) -> list[Cell]:
+    def cells(
+        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
+        variant: str = "none", digest: Callable[[Any], str] = lambda recipe: "", **fields: Any,
+    ) -> list[Cell]:
         """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
 
-        Arguments as for `run_table`: preset, seeds, device, variant and fields.
+        Arguments as for `run_table`: preset, seeds, device, variant and fields; and `digest`, of a recipe's data, where
+        "" takes that of the data that are here.
 
         Raises:
             TypeError: if there is no such field; the message names those there are.
             ValueError: if a value is none of those allowed, which the message names, or changes nothing.
             FileNotFoundError: if data are not here, saying where to get them and where to put them.
-        """
-        return [cell for cell, _ in self.asked_cells(dataset, **choices)]
-
-    def asked_cells(
-        self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
-        variant: str = "none", digest: Callable[[Any], str] = lambda recipe: "", version: int | None = None,
-        earlier: Fields | None = None, **fields: Any,
-    ) -> list[tuple[Cell, Asked]]:
-        """The cells of `cells`, each with what is asked for.
-
-        Args:
-            digest: of a recipe's data; "" takes that of the data that are here.
-            version: of the training; by default today's.
-            earlier: fields to which the presets of that version gave another value, unless they are asked for.
         """
         from repro.run import device as devices
         from repro.run.group import check_alone
@@ -412,17 +361,14 @@ class Table:
         dataset = self.datasets[0] if dataset is None else dataset
         preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
-        then = {name: value for name, value in (earlier or {}).items() if name not in fields}
-        asked = [row._replace(recipe=row.recipe.replace(**then)) if then else row
-                 for row in self.asked(dataset, preset, variant, **fields)]
+        asked = self.asked(dataset, preset, variant, **fields)
         where = devices.resolve(device)
         if not self.study.shared:
             check_alone(self.study.name)
-        for row in asked:
-            self.study.check(row.recipe, where)
-        cells = [(self.study.cell(row.recipe, 0, preset, row.changes, digest=digest(row.recipe), version=version), row)
-                 for row in asked]
-        return [(dataclasses.replace(cell, seed=seed), row) for seed in numbers for cell, row in cells]
+        for cell in asked:
+            self.study.check(cell.recipe, where)
+        cells = [self.study.on_data(cell, digest(cell.recipe)) for cell in asked]
+        return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
 
     def described(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
@@ -436,7 +382,7 @@ class Table:
         preset = resolved(preset, choose("dataset", data, self.datasets))
         bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
 
-        def fields_used(row: Asked) -> tuple[int, int]:
+        def fields_used(row: Cell) -> tuple[int, int]:
             return sum(map(row.recipe.uses, {*asked, *bundle})), sum(map(row.recipe.uses, self.study.fields))
 
         shown = max(self.asked(data, preset, variant, **fields), key=fields_used)
@@ -464,32 +410,20 @@ class Table:
 
     def options(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
-    ) -> list[tuple[str, str, str, str]]:
-        """What `run_table` would take with these arguments, beside what the paper takes.
-
-        Returns:
-            Of every field: name, our values, the paper's, and the source of the latter. They are those of the recipes
-            that use the field, "-" if none does; the paper's are on its own data if ours come with the package.
-        """
+    ) -> list[tuple[str, str]]:
+        """Every field with the values that `run_table` would take with these arguments, "-" if no recipe uses it."""
         dataset = self.datasets[0] if dataset is None else dataset
-        ours = self.asked(dataset, resolved(preset, choose("dataset", dataset, self.datasets)), variant, **fields)
-        named, real = self.study.recipe.named_by, self._real_data if manifest.bundled(dataset) else dataset
-        printed = self.asked(real, "paper", **{named: fields.get(named, "auto")})
-        rows = []
-        for name in self.study.fields:
-            values = [_in_brief([row.recipe for row in asked], name) for asked in (ours, printed)]
-            using = next((row.recipe for row in printed if row.recipe.uses(name)), printed[0].recipe)
-            sources = {field: source for field, _, source in using.described({name: "this table"})}
-            rows.append((name, *values, sources[name]))
-        return rows
+        preset = resolved(preset, choose("dataset", dataset, self.datasets))
+        recipes = [cell.recipe for cell in self.asked(dataset, preset, variant, **fields)]
+        return [(name, _in_brief(recipes, name)) for name in self.study.fields]
 
     @property
     def _real_data(self) -> str:
         """The first of its data sets that does not come with the package."""
         return next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
 
-    def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Asked]:
-        """The recipes of the rows with every combination of the fields asked for; raises as `cells`.
+    def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Cell]:
+        """The cells of the rows with every combination of the fields asked for, of no data yet; raises as `cells`.
 
         Of equal recipes there is one, of the row from which it departs least. A row whose training or evaluation does
         not use a field keeps it as its preset has it, so that it is the usual cell.
@@ -505,61 +439,54 @@ class Table:
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        rows = self._combinations(dataset, preset, bundle, asked)
-        used = {named}.union(*(given for _, given in rows))
+        cells: list[Cell] = []
+        for number in range(len(self.rows)):
+            cells += self._of_row(number, dataset, preset, bundle, asked)
+        recipes = [cell.recipe for cell in cells]
         for name in asked:
-            if name not in used:
-                raise _changing_nothing(f"{name}={fields[name]!r}", [name], [row.recipe for row, _ in rows])
-        recipes = {row.recipe for row, _ in rows}
-        if bundle and recipes == {row.recipe for row, _ in self._combinations(dataset, preset, {}, asked)}:
-            raise _changing_nothing(f"variant={variant!r}", [*bundle], [row.recipe for row, _ in rows])
+            if not any(recipe.uses(name) for recipe in recipes):
+                raise _changing_nothing(f"{name}={fields[name]!r}", [name], recipes)
+        if bundle and not any(cell.changes.keys() & bundle.keys() - asked.keys() for cell in cells):
+            raise _changing_nothing(f"variant={variant!r}", [*bundle], recipes)
 
-        def distance(row: Asked) -> tuple[int, int]:
+        def distance(cell: Cell) -> tuple[int, int]:
             """In how many fields a recipe departs, and how many of these its row sets."""
-            return len(row.departures), len(row.departures.keys() & self.rows[row.row].keys())
+            return len(cell.departures), len(cell.departures.keys() & self.rows[cell.row].keys())
 
-        found: dict[Recipe, Asked] = {}
-        for row, _ in rows:
-            if row.recipe not in found or distance(row) < distance(found[row.recipe]):
-                found[row.recipe] = row
-        return [*found.values()]
+        nearest: dict[Recipe, Cell] = {}
+        for cell in cells:
+            if cell.recipe not in nearest or distance(cell) < distance(nearest[cell.recipe]):
+                nearest[cell.recipe] = cell
+        return [*nearest.values()]
 
-    def _combinations(
-        self, dataset: str, preset: str, bundle: Fields, asked: Fields
-    ) -> list[tuple[Asked, set[str]]]:
+    def _of_row(self, number: int, dataset: str, preset: str, bundle: Fields, asked: Fields) -> Iterator[Cell]:
         """Every combination of the values of a row, those of a bundle in their place, and in theirs what is asked for.
 
-        Returns:
-            For each what is asked for, and the fields besides the method that were set, as far as the method uses them.
-            A row of one method that is not asked for has none.
+        Of a row of one method that is not asked for there is none.
         """
-        study, named, found = self.study, self.study.recipe.named_by, []
-        make = study.presets[preset]
-        for number, row in enumerate(self._rows(dataset, preset)):
-            called = {name: value for name, value in self.rows[number].items() if name not in study.fields}
-            values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != FROM_PRESET}
-            values |= asked
-            if not isinstance(row[named], tuple):
-                values[named] = [method for method in [row[named]] if method in asked.get(named, [method])]
-            for combination in itertools.product(*values.values()):
-                given = dict(zip(values, combination, strict=True))
-                method = given.pop(named)
-                usual = make(dataset, method)
-                given = {name: given[name] for name in study.fields if name in given and usual.uses(name, **given)}
-                recipe = make(dataset, method, **given)
-                given = {name: getattr(recipe, name) for name in given}  # which may name one thing in two ways
-                changes = {name: value for name, value in given.items()
-                           if name != "subset" and value != getattr(usual, name)}
-                departures = {}
-                for name, value in given.items():
-                    of_row = row.get(name, getattr(usual, name))
-                    swept_here = isinstance(of_row, tuple) or name in (*self.printed_by, "subset")
-                    if not swept_here and value != of_row:
-                        departures[name] = value
-                found.append((Asked(recipe, number, called, changes, departures, preset), {*given}))
-        return found
+        study, named = self.study, self.study.recipe.named_by
+        row, make = self._rows(dataset, preset)[number], study.presets[preset]
+        called = {name: text for name, text in self.rows[number].items() if name not in study.fields}
+        values = {name: _several(value) for name, value in {**row, **bundle}.items() if value != FROM_PRESET} | asked
+        if not isinstance(row[named], tuple):
+            values[named] = [row[named]] if row[named] in asked.get(named, [row[named]]) else []
+        for combination in itertools.product(*values.values()):
+            wanted = dict(zip(values, combination, strict=True))
+            method = wanted.pop(named)
+            usual = make(dataset, method)
+            wanted = {name: wanted[name] for name in study.fields if name in wanted and usual.uses(name, **wanted)}
+            recipe = make(dataset, method, **wanted)
+            changes, departures = {}, {}
+            for name in wanted:
+                value, of_row = getattr(recipe, name), row.get(name, getattr(usual, name))
+                if name != "subset" and value != getattr(usual, name):
+                    changes[name] = value
+                if value != of_row and not isinstance(of_row, tuple) and name not in (*self.printed_by, "subset"):
+                    departures[name] = value
+            yield Cell(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
+                       study.trained(recipe, preset), number, called, departures)
 
-    def numbers(self, by_key: Mapping[str, Asked], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+    def numbers(self, by_key: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
 
         Args:
@@ -600,7 +527,7 @@ class Table:
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
-    def _finished(self, by_key: Mapping[str, Asked], cells: DataFrame) -> DataFrame:
+    def _finished(self, by_key: Mapping[str, Cell], cells: DataFrame) -> DataFrame:
         """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for.
 
         Of a recipe's cells those that its newest evaluation measured, or one that measured alike; `left_out` in
@@ -619,9 +546,11 @@ class Table:
         measured = cells["evaluation"].map(self.study.measured_alike)
         newest = measured == measured.groupby(cells["recipe_number"]).transform("max")
         rows = self.arrange(cells[newest].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
-        rows.attrs["left_out"] = [
-            f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} (cells/{cell['key']})"
-            for cell in cells[~newest].to_dict("records")]
+        store, left_out = Store(), []
+        for cell in cells[~newest].to_dict("records"):
+            folder = store.folder(cell["key"]).relative_to(store.root)
+            left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder})")
+        rows.attrs["left_out"] = left_out
         return rows
 
     def columns_asked(self, fields: Fields) -> list[str]:
@@ -629,9 +558,9 @@ class Table:
         parsed = {name: self.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
         return [name for name, values in parsed.items() if len(values) > 1 or name in self.printed_by]
 
-    def outcome(self, cell: Cell, asked: Asked, store: Store) -> str:
+    def outcome(self, cell: Cell, store: Store) -> str:
         """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
-        rows = self.numbers({cell.key: asked}, rows_of([cell], store))
+        rows = self.numbers({cell.key: cell}, rows_of([cell], store))
         if rows.empty:  # no row of the table is about it alone
             return "finished"
         names = rows["target"] if "target" in rows else [self.measures[0]] * len(rows)

@@ -9,6 +9,7 @@ from made_up_study import SHAPED, shaped
 from repro import experiments, papers
 from repro.data import manifest
 from repro.data.disk import acquire
+from repro.papers import drawing
 from repro.run.export import read_cells
 from repro.run.store import Cell, Store
 from repro.skeleton.recipe import paper
@@ -17,8 +18,9 @@ papers.tables()  # they read what data sets there are when they are imported: be
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 
 
-def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=1, **changes):
+def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=None, **changes):
     """A finished run of a recipe with these measures."""
+    version = version or experiments.studies()[study].version
     run = store.run(Cell(study, recipe, seed, preset, recipe.dataset, digest, version, changes=changes))
     with run.claim():
         run.finish(metrics | COST)
@@ -83,7 +85,7 @@ def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_
         seen.append((folder, [*names]))
         return [folder / "drawn"], {"odd": TypeError("text beside numbers")} if "odd" in names else {}
 
-    monkeypatch.setattr(experiments, "redraw", redraw)
+    monkeypatch.setattr(drawing, "redraw", redraw)
     figures = tmp_path / "figures"
     assert repro("figures", "--committed")[:2] == (0, f"{figures / 'drawn'}\n")
     assert repro("figures")[:2] == (0, f"{tmp_path / 'runs' / 'figures' / 'drawn'}\n")

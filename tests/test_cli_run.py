@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from command_line import refused
 
-from repro.experiments import Experiment
 from repro.run import training
 
 SMOKE = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE,random", "--seeds", "0")
@@ -48,16 +47,6 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch):
     assert [row.split()[2] for row in rows] == ["2", "0"]
     assert total.startswith("0 of 2 cells are finished; left are ")
     assert not list((tmp_path / "runs").rglob("*"))
-
-
-def test_a_plan_of_what_is_read_of_an_earlier_training_trains_nothing_unless_it_is_changed(repro, monkeypatch):
-    earlier = Experiment(name="earlier", table="taxonomy", says="", preset="smoke", version=1,
-                         fields={"objectives": "random"})
-    monkeypatch.setattr("repro.experiments.find", lambda name: earlier)
-    status, out, _ = repro("run", "taxonomy", "--plan")
-    assert status == 0 and out.startswith("earlier reads cells of version 1 of the training, today's is 3; `repro run ")
-    assert out.endswith("; nothing of it can be trained.\n")
-    assert "0 of 1 cells are finished" in repro("run", "taxonomy", "--plan", "--units", "24")[1]
 
 
 def test_an_error_of_the_disk_is_one_a_reader_can_mend(repro, tmp_path):

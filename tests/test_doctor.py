@@ -16,21 +16,21 @@ from repro.data.disk import scratch
 from repro.doctor import examined_cells, examined_checkpoints, examined_folder
 from repro.experiments import studies
 from repro.image import recipe as images
-from repro.run.code import Code
 from repro.run.export import COLUMNS, finished_cells, read_cells
 from repro.run.fit import save_checkpoint
 from repro.run.store import Cell, Store
 from repro.skeleton.data import load
 from repro.skeleton.recipe import smoke
+from repro.table import Study
 
-CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 1)
+CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 3)
 RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(folders, monkeypatch):
-    """No data and no runs; code counts as that of the committed cells."""
-    monkeypatch.setattr(Code, "differs", lambda code, stored: False)
+    """No data and no runs; whatever is finished was trained by the code at hand."""
+    monkeypatch.setattr(Study, "code", property(lambda study: None))
 
 
 @pytest.fixture
@@ -56,6 +56,15 @@ def found(runs):
         problems = [*examined_cells(said.append), *examined_checkpoints(said.append)]
     assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
     return said, problems
+
+
+def test_own_cells_of_other_code_and_of_earlier_versions_are_told_in_a_line_each(runs, finished, monkeypatch):
+    monkeypatch.setattr(Study, "code", property(lambda study: "0123456789abcdef"))
+    Store(runs).run(dataclasses.replace(CELL, version=2)).finish(RESULT)
+    said, problems = found(runs)
+    assert said[-2:] == ["1 cells of earlier versions of the training are left out", said[-1]]
+    line, = problems
+    assert line.startswith(f"1 of 1 of your cells of skeletons ({CELL.key}) were trained by other code than that at ")
 
 
 def test_nothing_is_wrong_where_nothing_is(tmp_path):

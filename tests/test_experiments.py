@@ -1,7 +1,6 @@
 """Experiments: every committed cell is reached by its key, results need no data, and entries ask for what there is."""
 
 import csv
-import dataclasses
 import json
 import math
 from pathlib import Path
@@ -11,9 +10,10 @@ import pytest
 
 import repro
 from repro import experiments, papers
-from repro.experiments import Experiment, beside_recipe, find, results
+from repro.experiments import Data, find, results
+from repro.papers.drawing import beside_recipe
+from repro.papers.sources import row_named
 from repro.report.text import in_text
-from repro.run import export
 from repro.run.export import read_cells
 
 CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
@@ -48,7 +48,7 @@ def test_a_committed_row_says_what_its_key_stands_for():
     for experiment in SAVED.values():
         asked |= experiment.asked()
     for row in committed().to_dict("records"):
-        cell, _ = asked[row["key"]]
+        cell = asked[row["key"]]
         assert type(cell.recipe).from_dict(json.loads(row["recipe"])) == cell.recipe
         assert (row["digest"], row["seed"], row["preset"]) == (cell.digest, cell.seed, cell.preset)
 
@@ -65,7 +65,7 @@ def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
     expected: dict[str, list[float]] = {}
     for key, metrics in zip(stored["key"], stored["metrics"], strict=True):
         if key in asked:
-            recipe = asked[key][1].recipe
+            recipe = asked[key].recipe
             expected.setdefault(recipe.canonical(), []).append(json.loads(metrics)["linear"])
     means = sorted(sum(values) / len(values) for values in expected.values())
     assert sorted(rows["ours"]) == pytest.approx(means)
@@ -81,75 +81,62 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
         results("taxonomy_ulca")
 
 
-def test_departures_stand_beside_the_recipe_over_the_same_seeds_and_version():
-    rows = beside_recipe("float32_ucla", committed()).set_index("objectives")
-    recipe = results("taxonomy_ucla_earlier").set_index("objectives")
-    assert rows["usual"].to_dict() == {name: recipe.loc[name, "ours"] for name in ("CE", "AE+CE+AD")}
-    assert rows["departures"].tolist() == [{"precision": "float32"}] * 2 and rows["difference"].isna().all()
-    rates = beside_recipe("three_layers_rates_ucla", committed())
-    three = results("three_layers_ucla").set_index("objectives")["ours"]
-    assert rates["usual"].tolist() == [three[name] for name in rates["objectives"]]
-    frozen = beside_recipe("frozen_noise_ucla", committed()).set_index("objectives")
-    assert frozen.loc["CD", "usual"] == recipe.loc["CD", "ours"]
+def test_departures_stand_beside_the_recipe_over_the_same_seeds():
+    rows = beside_recipe("squared_differences_ucla", committed()).set_index("objectives")
+    recipe = find("taxonomy_ucla").rows(committed(), ["seed"]).set_index(["objectives", "seed"])["ours"]
+    for name, row in rows.iterrows():
+        assert row["usual"] == pytest.approx(recipe[name][[*range(row["n_seeds"])]].mean())
+    assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("published") - 1
+
+
+def test_rows_of_earlier_trainings_are_files_that_no_experiment_reads():
+    earlier = CELLS.parent / "earlier"
+    keys = set(pd.read_csv(earlier / "cells.csv", dtype=str)["key"])
+    assert len(keys) == 161 and not keys & {*committed()["key"]}
+    names = {path.stem for path in earlier.glob("*.csv")}
+    assert not names & {*repro.EXPERIMENTS, *papers.pictures()}
+    for path in earlier.glob("*_ucla.csv"):
+        rows = pd.read_csv(path)
+        assert rows["ours"].notna().all() and set(rows["version"]) <= {1, 2} and "seed" in rows
 
 
 def test_departures_of_some_seeds_stand_beside_the_recipe_over_these_alone():
-    cells, recipe = committed(), find("taxonomy_ucla_earlier")
+    cells, recipe = committed(), find("taxonomy_ucla")
     usual = recipe.rows(cells, ["seed"]).set_index(["objectives", "seed"])["ours"]
-    departing = {cell.key: cell.seed for cell, _ in find("float32_ucla").asked().values()}
+    departing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
     fewer = cells[cells["key"].map(departing).ne(2)]  # of the departing ones seeds 0 and 1
-    rows = beside_recipe("float32_ucla", fewer).set_index("objectives")
+    rows = beside_recipe("released_head_ucla", fewer).set_index("objectives")
     assert rows.loc["CE", "usual"] == pytest.approx(usual["CE"][[0, 1]].mean()) and rows.loc["CE", "n_seeds"] == 2
-    lost = {cell.key for cell, _ in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
-    rows = beside_recipe("float32_ucla", fewer[~fewer["key"].isin(lost)]).set_index("objectives")
-    assert math.isnan(rows.loc["CE", "usual"]) and not math.isnan(rows.loc["AE+CE+AD", "usual"])
+    lost = {cell.key for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
+    rows = beside_recipe("released_head_ucla", fewer[~fewer["key"].isin(lost)])
+    assert math.isnan(rows["usual"].item())
 
 
 @pytest.mark.parametrize(("entry", "message"), [
     ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
-    (SOUND | {"sedes": 1}, "did you mean 'seeds'. parameter='sedes' is not one of: "),
-    ({"table": "taxonomy"}, "lacks says; add it"), ({"says": "so"}, "lacks table"), (None, "'NoneType' object is not"),
+    (SOUND | {"sedes": 1}, "sedes: Unexpected keyword argument, got 1; an entry has .*seeds"),
+    (SOUND | {"version": 2}, "version: Unexpected keyword argument"),
+    ({"table": "taxonomy"}, "says: Field required"), ({"says": "so"}, "table: Field required"),
+    (None, "must be a mapping, not NoneType"), (SOUND | {"name": "other"}, "multiple values .* argument 'name'"),
     (SOUND | {"preset": "smok"}, "preset='smok' is not one of: auto, "),
     (SOUND | {"seeds": "x"}, "seeds='x' should be"), (SOUND | {"dataset": "ntuu"}, "dataset='ntuu' is not one of"),
     (SOUND | {"variant": "x"}, "variant='x' is not one of"),
     (SOUND | {"fields": {"objectives": "CX"}}, "objectives='CX': term='CX' is not one of"),
     (SOUND | {"fields": {"dropuot": 2}}, "parameter='dropuot' does not exist"),
     (SOUND | {"fields": {"shear": -1}}, "shear=-1.0 should be at least 0"),
-    (SOUND | {"version": 1, "earlier": {"sheer": 1}}, "'sheer' is not a field"),
-    (SOUND | {"earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below \d, today's"),
-    (SOUND | {"version": 3, "earlier": {"shear": 1.0}}, r"earlier={'shear': 1.0} is of cells of a version below 3"),
-    (SOUND | {"data": "a" * 64}, "data='a+' should be values by name"),
-    (SOUND | {"data": {"digset": "a" * 64}}, "did you mean 'digest'. part of data='digset' is not one of: digest, by"),
-    (SOUND | {"data": {"digest": 12}}, "digest=12 should be the 64 characters"),
-    (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "digest='ab' should be the 64 characters"),
+    (SOUND | {"data": "a" * 64}, "data: Input should be a dictionary"),
+    (SOUND | {"data": {"digset": "a" * 64}}, "data.digset: Unexpected keyword argument"),
+    (SOUND | {"data": {"digest": 12}}, "data.digest.*: Input should be a valid .*, got 12"),
+    (SOUND | {"data": {"by": "layers", "digest": {1: "ab"}}}, "data.digest.*: String should match pattern .*'ab'"),
     (SOUND | {"data": {"by": "layer", "digest": {1: "a" * 64}}}, "did you mean 'layers'. by='layer' is not one of: "),
     (SOUND | {"data": {"by": "layers", "digest": {5: "a" * 64}}}, "data has no digest of layers=1, only of 5; add it"),
-    (SOUND | {"fields": ["epochs"]}, r"fields=\['epochs'\] should be values by name"),
+    (SOUND | {"fields": ["epochs"]}, r"fields: Input should be a valid dictionary, got \['epochs'\]"),
     (SOUND | {"seeds": [0, 0]}, "names 0 twice"),
     (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
-    (SOUND | {"version": 99}, r"version=99 should be at most \d, today's"),
 ])
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
     monkeypatch.setattr(papers, "saved", lambda: {"odd": (Path("mine/experiments.yaml"), entry)})
     with pytest.raises(ValueError, match=f"mine/experiments.yaml, entry odd: .*{message}"):
-        find("odd")
-
-
-@pytest.mark.parametrize(("rows", "fields"), [
-    ({}, {"shear": [0.5, 1.0]}), ({}, {"shear": 0.5}), ({"shear": (0.5, 1.0)}, {})])
-def test_an_earlier_version_has_no_values_of_a_field_that_came_later(monkeypatch, rows, fields):
-    """Its keys are without the field, so that cells of all values are one."""
-    study = find("taxonomy_ucla").declared.study
-    shear = dataclasses.fields(study.recipe)[study.fields.index("shear")]
-    monkeypatch.setattr(shear, "metadata", {**shear.metadata, "since": 3})
-    table = dataclasses.replace(papers.tables()["taxonomy"], rows=[{"objectives": "CE", **rows}])
-    monkeypatch.setattr(papers, "tables", lambda: {"taxonomy": table})
-    for version in (3, 2):
-        entry = SOUND | {"version": version, "fields": fields}
-        monkeypatch.setattr(papers, "saved", lambda entry=entry: {"odd": (Path("mine/experiments.yaml"), entry)})
-        if version == 3:
-            assert find("odd").version == 3
-    with pytest.raises(ValueError, match=r"shear=0\.5 came with version 3 of the training, and version=2 "):
         find("odd")
 
 
@@ -185,23 +172,11 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
     assert "cannot be read and is left out ('field_of_another_branch' is not a field of SkeletonRecipe" in line
 
 
-def test_a_committed_row_with_a_field_of_another_branch_refuses_no_recipe(monkeypatch):
-    cells = committed()
-    ours = find("taxonomy_ucla").declared.study
-    odd = cells[(cells["study"] == ours.name) & (cells["version"] == ours.version)].index[0]
-    cells.loc[odd, "recipe"] = cells.loc[odd, "recipe"].replace('"batch"', '"renamed"')
-    monkeypatch.setattr(export, "read_cells", lambda path: cells)
-    fields = export.committed_fields.__wrapped__()
-    monkeypatch.setattr("repro.table.committed_fields", lambda: fields)
-    assert dataclasses.replace(ours) == ours
-
-
 def test_digests_may_depend_on_a_field():
-    data = {"by": "characters", "digest": {1: "a", 2: "b"}}
-    by = Experiment(name="x", table="mutual_information", says="", data=data)
+    data = Data(by="characters", digest={1: "a" * 64, 2: "b" * 64})
     recipes = [find("mutual_information_augmented").declared.asked(
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
-    assert [by.digest(recipe) for recipe in recipes] == ["a", "b", ""]
+    assert [data.of(recipe) for recipe in recipes] == ["a" * 64, "b" * 64, ""]
     assert math.isnan(results("mutual_information_augmented")["published"].max())
 
 
@@ -216,17 +191,10 @@ def run(name, train="missing", **choices):
     return experiments.table_of(experiments.chosen(name, choices, train, "cpu"), train, "cpu", "inline", 1, False)
 
 
-def test_a_command_that_trains_never_prints_results_without_data(capsys):
+def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
-    earlier = run("taxonomy_ucla_earlier", train="never", objectives="CE,AE", seeds="0-1")
-    assert "reads cells of version 2 of the training, today's is 3" in capsys.readouterr().err
-    whole = results("taxonomy_ucla_earlier")
-    assert earlier["objectives"].tolist() == ["CE", "AE"]
-    assert set(earlier["objectives"]) < set(whole["objectives"])
-    pd.testing.assert_frame_equal(run("taxonomy_ucla_earlier", objectives="CE,AE", seeds="0-1"), earlier)
-    for choices in ({}, {"seeds": 7}):
-        asked_for = experiments.chosen("taxonomy_ucla_earlier", {"objectives": "CE", **choices}, "missing", "cpu")
-        assert "nothing of it can be trained" in experiments.plan(asked_for, device="cpu", engine="auto", workers=1)
+    narrowed = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0-1")
+    assert set(narrowed["objectives"]) == {"AE", "CE"} and set(narrowed["n_seeds"]) == {2}
     with pytest.raises(FileNotFoundError, match=r"all_sqe\.zip"):
         run("taxonomy_ucla")
     with pytest.raises(ValueError, match="train='no' is not one of: missing, never"):
@@ -242,7 +210,7 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
 
 def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     def named(name, values, **choices):
-        return experiments.row_named(experiments.find(name).changed(choices), values)
+        return row_named(experiments.find(name).changed(choices), values)
 
     assert named("samplers_with_headroom", "random, 256", batch=128) == {"sampler": "random", "dictionary": 256}
     assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
@@ -259,4 +227,4 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
 ])
 def test_values_that_no_row_has_are_refused(values, choices, message):
     with pytest.raises(ValueError, match=message):
-        experiments.row_named(experiments.find("samplers_with_headroom").changed(choices), values)
+        row_named(experiments.find("samplers_with_headroom").changed(choices), values)

@@ -36,7 +36,7 @@ def no_longer(*arguments, **further):
 @pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "pipe", "link", "", "regular/below"])
 def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_is_computed(
         repro, places, monkeypatch, command, name):
-    for function in ("run.training.train", "experiments.redraw", "book.build", "encoders.export",
+    for function in ("run.training.train", "papers.drawing.redraw", "book.build", "encoders.export",
                      "report.markdown.write"):
         monkeypatch.setattr(f"repro.{function}", no_longer)
     devices = {device: os.stat(device) for device in ("/dev/full", "/dev/null")}

@@ -15,7 +15,8 @@ from made_up_measures import finished_row
 from made_up_study import TOY, Toy, Two, frame, paper, quick, stored
 
 from repro import papers, run_table
-from repro.experiments import draw, find_table, finished, results
+from repro.experiments import find_table, finished
+from repro.papers.drawing import draw
 from repro.recipe import setting
 from repro.report.text import readable, remarks
 from repro.run import store
@@ -217,27 +218,15 @@ def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_depar
     assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
 
 
-def test_a_cell_may_be_of_named_data_and_an_earlier_version():
+def test_a_cell_may_be_of_named_data():
     absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
-    (cell, row), _ = absent.asked_cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}",
-                                        version=1, earlier={"rate": 0.5})
-    assert (cell.digest, cell.version, cell.recipe.rate, row.recipe) == ("of depth 1", 1, 0.5, cell.recipe)
-    assert row.changes == row.departures == {}
+    cell, _ = absent.cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
+    assert (cell.digest, cell.changes, cell.departures) == ("of depth 1", {}, {})
+    with pytest.raises(ValueError, match="has no key before its data are known"):
+        print(absent.asked("ucla", "paper")[0].key)
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
-
-
-def test_a_study_made_of_another_has_a_version_beside_it_and_both_are_in_its_keys():
-    def key(base, version):
-        study = dataclasses.replace(TOY, version=base).derived("made", version=version)
-        return study.cell(Toy(), 0, "paper").key
-
-    assert len({key(3, 1), key(3, 2), key(4, 1), key(4, 2), TOY.cell(Toy(), 0, "paper").key}) == 5
-    assert key(3, 1) == key(3, 1) and TOY.derived("made", version=2, variants={}).variants == {}
-    for wrong in (0, 100):
-        with pytest.raises(ValueError, match=f"version={wrong} is not one of: 1, 2,"):
-            TOY.derived("made", version=wrong)
 
 
 def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
@@ -272,19 +261,18 @@ def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, mes
     assert "restore it or delete it" in line
 
 
-@pytest.mark.parametrize(("metadata", "refused"), [
-    ({}, True), ({"before": 1}, False), ({"since": 3}, True),
-])
-def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, refused):
+@pytest.mark.parametrize(("metadata", "version", "refused"), [({}, 3, True), ({"before": 1}, 3, False), ({}, 4, False)])
+def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, version, refused):
     fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
-    monkeypatch.setattr("repro.table.committed_fields", lambda: {"toys": {3: fields}, "others": {3: set()}})
+    monkeypatch.setattr("repro.table.committed_fields", lambda: {("toys", 3): fields, ("others", 3): set()})
     recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
                                         frozen=True, kw_only=True)
     if refused:
         with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
-            dataclasses.replace(TOY, recipe=recipe)
+            dataclasses.replace(TOY, recipe=recipe, version=version)
     else:
-        assert "more" not in json.loads(dataclasses.replace(TOY, recipe=recipe).recipe().canonical(3))
+        keyed = json.loads(dataclasses.replace(TOY, recipe=recipe, version=version).recipe().canonical())
+        assert ("more" in keyed) == (version == 4)
 
 
 def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
@@ -294,16 +282,6 @@ def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
                  [{"method": "plain", "detph": ("1", "2")}]):
         with pytest.raises(ValueError, match=r"'detph' in rows of made_up is no field of Toy, .* did you mean 'depth'"):
             table(*rows)
-
-
-def test_a_field_that_came_with_a_version_needs_that_version():
-    fields = [("more", int, setting(1, "assumed", since=4))]
-    recipe = dataclasses.make_dataclass("More", fields, bases=(Toy,), frozen=True, kw_only=True)
-    with pytest.raises(ValueError, match=r"More\.more has since=4, and the training of toys is of version 3: .* raise"):
-        dataclasses.replace(TOY, recipe=recipe)
-    raised = dataclasses.replace(TOY, recipe=recipe, version=4)
-    one, two = (raised.cell(recipe(more=value), 0, "paper", digest="d").key for value in (1, 2))
-    assert one != two and "more" not in json.loads(recipe().canonical(3))
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -316,10 +294,10 @@ def written(cell, linear=50.0, **measures):
 
 def numbers(declared, measured, *choices, **fields):
     """The rows of a table; `measured` gives the row of cells.csv of a cell, or None where it is not finished."""
-    pairs = declared.asked_cells(*choices, **fields)
-    rows = [row for cell, _ in pairs if (row := measured(cell))]
+    cells = declared.cells(*choices, **fields)
+    rows = [row for cell in cells if (row := measured(cell))]
     swept = {name: value for name, value in fields.items() if name in declared.study.fields}
-    return declared.numbers({cell.key: row for cell, row in pairs}, frame(*rows), declared.columns_asked(swept))
+    return declared.numbers({cell.key: cell for cell in cells}, frame(*rows), declared.columns_asked(swept))
 
 
 def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
@@ -361,9 +339,9 @@ def test_cells_of_other_keys_are_passed_over_and_what_is_not_finished_has_no_row
     earlier = dataclasses.replace(TOY, version=2)
     others = [cell for study in (earlier, dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(
         digest="other"))) for cell in dataclasses.replace(SWEEP, study=study).cells("ucla")]
-    pairs = SWEEP.asked_cells("ucla")
-    by_key = {cell.key: row for cell, row in pairs}
-    stored_rows = frame(*map(written, others), written(pairs[2][0], 7.0))
+    cells = SWEEP.cells("ucla")
+    by_key = {cell.key: cell for cell in cells}
+    stored_rows = frame(*map(written, others), written(cells[2], 7.0))
     found = SWEEP.numbers(by_key, stored_rows)
     assert found[["method", "depth", "ours", "n_seeds"]].values.tolist() == [["heavy", 1, 7.0, 1]]
     none = SWEEP.numbers(by_key, stored_rows.iloc[:-1])
@@ -554,7 +532,7 @@ def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declare
     run_table("made_up", "ucla", seeds="0", **OPTIONS)
     targets = table({"method": ("plain", "heavy")}, columns=("method", "target"), arrange=by_target,
                     printed=lambda row: 20.0 if row.target == "video" else math.nan)
-    told = [targets.outcome(cell, row, Store(declared)) for cell, row in SWEEP.asked_cells("ucla", depth="1")]
+    told = [targets.outcome(cell, Store(declared)) for cell in SWEEP.cells("ucla", depth="1")]
     assert told == ["finished", "video 0.1 (printed 20), audio 1.1"]
 
 
@@ -708,21 +686,3 @@ def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_pa
     with pytest.raises(ValueError, match="install it with: pip install tensorboard"):
         run_table("methods", tensorboard=True, **OPTIONS)
     assert not (tmp_path / "none").exists()
-
-
-def test_cells_of_other_code_are_told_once_with_what_to_do(repro, monkeypatch, tmp_path, capsys):
-    smoke = ("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
-    assert "other code" not in repro(*smoke)[2]
-    monkeypatch.setattr("repro.run.code.identity", lambda module: "0123456789abcdef")  # a loss has another sign
-    said = repro(*smoke)[2]
-    assert "1 of 1 cells of skeletons" in said and "of skeletons; else raise that version" in said
-    assert "add 0123456789abcdef to repro/run/accepted.yaml" in said and "other code" not in repro(*smoke)[2]
-    store.warn_once.cache_clear()
-    assert len(results("float32_ucla")) and not capsys.readouterr().err  # whose cells are of an earlier version
-    assert len(results("taxonomy_ucla")) and "of skeletons" in capsys.readouterr().err
-    store.warn_once.cache_clear()
-    assert "were trained by other code" in repro(*smoke, "--train", "never")[2]
-    monkeypatch.setattr("repro.data.manifest.project_root", lambda: tmp_path)
-    for command in (("figures", "float32_ucla"), ("results", "export")):
-        store.warn_once.cache_clear()
-        assert "of skeletons" in (said := repro(*command)[2]) and "were trained by other code" in said, command

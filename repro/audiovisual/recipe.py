@@ -140,18 +140,18 @@ class AudioVisualRecipe(Recipe):
     pairs: int = setting(50_000, f"{PAPER}, Fig. 3a", least=1, used=on_grids)
     categories: int = setting(
         0, f"{PAPER}, Fig. 3a: an alphabet for each cell; n: the first n characters of all, in every cell", least=0,
-        since=5, used=on_grids)
+        used=on_grids)
     distinct: int = setting(0, "assumed: different grids that the training pairs repeat; 0, one a pair", least=0,
-                            since=5, used=on_grids)
+                            used=on_grids)
     frequency: str = setting("balanced", f"{PAPER}, Fig. 3a: of characters, or of the distinct grids; zipf: 1 / rank",
-                             allowed=FREQUENCIES, since=5, used=on_grids)
+                             allowed=FREQUENCIES, used=on_grids)
     redrawn: bool = setting(
         False, f"{PAPER}, Fig. 3a: pairs are fixed; or query and key show their characters in drawings drawn anew",
-        since=5, used=trains_on_grids)
+        used=trains_on_grids)
     view: str = setting("affine", "assumed, as it needs no label: SMoCo's other view of a grid", allowed=VIEWS,
-                        since=5, used=both(of("smoco"), on_grids))
+                        used=both(of("smoco"), on_grids))
     augmented: bool = setting(False, "assumed: the affine change of grids on queries and keys of all methods, or not",
-                              since=5, used=trains_on_grids)
+                              used=trains_on_grids)
     method: str = setting("cmacc", PAPER, allowed=METHODS)
     sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=tuple(name for name in SAMPLERS if name != "fifo"),
                            keyed_as={"released": "released, of equals the earlier"}, used=selects)

@@ -179,21 +179,6 @@ def _check_place(name: str, folder: Path) -> None:
         raise OSError(f"--output {name} cannot be written ({error.strerror}); name a place to write") from error
 
 
-def share(source: Path, path: Path) -> None:
-    """Let `path` have the content of a file that is never changed in place: as another name of it, or as a copy.
-
-    Raises:
-        OSError: as `naming`.
-    """
-    def write(temporary: Path) -> None:
-        try:
-            os.link(source, temporary)
-        except OSError:  # not every file system gives a file two names
-            shutil.copyfile(source, temporary)
-
-    write_atomically(path, write)
-
-
 def acquire(path: Path, timeout: float = 0) -> contextlib.AbstractContextManager[object]:
     """Hold the lock at a path, whose folder is made, until the context ends, or the process, however it ends.
 

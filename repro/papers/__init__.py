@@ -5,17 +5,12 @@ A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and im
 frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
 `discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
 table and figure. The command line and notebooks hand these to `repro.report`, which knows no paper.
-
-Papers of another distribution are found by an entry point of the group `repro.papers`, which names a package of its
-own; each of its subpackages is then one here, as `repro.papers.NAME`.
 """
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import pkgutil
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,20 +24,6 @@ if TYPE_CHECKING:
 
     from repro.report.plots import Picture
     from repro.table import Table
-
-
-for point in importlib.metadata.entry_points(group=__name__):  # of other distributions: packages that papers lie in
-    from repro.report.printed import FURTHER
-
-    try:
-        places = list(importlib.import_module(point.value).__path__)
-    except (ImportError, AttributeError) as error:
-        distribution = point.dist.name if point.dist else "another distribution"
-        warnings.warn(f"the papers of {distribution} are left out: {point.value} is no package that can be imported "
-                      f"({error}); install it again or remove it", stacklevel=1)
-        continue
-    __path__.extend(places)
-    FURTHER.extend(map(Path, places))
 
 
 def folders() -> dict[str, Path]:
@@ -106,11 +87,6 @@ def tables() -> "dict[str, Table]":
         ValueError: if a paper names a table that it does not declare, or two papers or tables have one name, or two
             studies, by which cells and their results are told apart.
     """
-    owners: dict[str, str] = {}
-    for place in __path__:
-        for package in pkgutil.iter_modules([place]):
-            if package.ispkg and (other := owners.setdefault(package.name, place)) != place:
-                raise ValueError(f"{place} and {other} have both a paper {package.name!r}; rename the first")
     declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():
         if missing := [table for table in offered("TABLES")[paper] if table not in of_paper]:

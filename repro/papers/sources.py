@@ -36,6 +36,7 @@ from repro.report.text import telling_apart
 from repro.run.export import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
+EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
@@ -119,7 +120,8 @@ def reader() -> Read:
 def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
-    rows = pd.concat([part.rows.assign(experiment=name) for name, part in parts.items()], ignore_index=True)
+    named = {name.removeprefix(f"{LOG}{EARLIER}"): part.rows for name, part in parts.items()}
+    rows = pd.concat([rows.assign(experiment=name) for name, rows in named.items()], ignore_index=True)
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn = all(part.paired for part in parts.values())
@@ -130,7 +132,7 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     """Results of an experiment of stored cells by recipe and seed, NaN where a recipe does not use a field."""
     cells_asked = experiment.asked()
     rows = experiment.rows(cells, ["seed"], cells_asked)
-    recipes = {row.recipe: row.called for _, row in cells_asked.values()}
+    recipes = {row.recipe: row.called for row in cells_asked.values()}
     asked = []
     for recipe, called in recipes.items():
         values = {**recipe.to_dict(), **called}
@@ -172,11 +174,47 @@ def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> 
     return "\n".join(lines)
 
 
+def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]:
+    """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
+
+    Raises:
+        ValueError: if no row has all of these values.
+    """
+    columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
+    given, known = [_spelt(value) for value in values.split(",")], {}
+    for row in experiment.asked().values():
+        fields = {**row.recipe.to_dict(), **row.called}
+        places = {_spelt(fields[column]): column for column in columns if column in fields}
+        if all(value in places for value in given):
+            named = [places[value] for value in given]
+            return {column: "none" if fields[column] is None else fields[column] for column in named}
+        known |= {value: str(fields[column]) for value, column in places.items()}
+    for value in values.split(","):
+        if _spelt(value) not in known:
+            choose("against", value.strip(), known.values())
+    raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
+
+
+def _spelt(value: Any) -> str:
+    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
+    text = str(value).strip().replace("None", "none")
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
+
+
 def _log(name: str) -> Results:
-    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers."""
+    """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers.
+
+    Rows of figures/earlier/ are runs, told apart by what stands before `ours`.
+    """
     path = manifest.project_root() / "figures" / f"{name}.csv"
     if not path.exists():
         return NOTHING
     rows = read_csv(path, na_values="")
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
-    return Results(rows, [], level)
+    if not name.startswith(EARLIER):
+        return Results(rows, [], level)
+    columns = rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "version", "departures"], errors="ignore")
+    return Results(rows, telling_apart(rows, [*columns]), level)

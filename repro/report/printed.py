@@ -9,7 +9,6 @@ from repro.data.disk import read_csv
 from repro.recipe import choose
 
 PAPERS = Path(__file__).parents[1] / "papers"
-FURTHER: list[Path] = []  # where papers of other distributions lie
 
 
 def printed(name: str) -> DataFrame:
@@ -37,7 +36,7 @@ def _read(name: str, **options) -> DataFrame:
 def _files() -> dict[str, Path]:
     """The files of all papers, by name; raises ValueError, naming both, if two have one."""
     files: dict[str, Path] = {}
-    for path in (path for folder in (PAPERS, *FURTHER) for path in folder.glob("*/printed/*.csv")):
+    for path in PAPERS.glob("*/printed/*.csv"):
         if (other := files.setdefault(path.stem, path)) != path:
             raise ValueError(f"{other} and {path} are printed tables of one name, by which they are read; rename one")
     return files

@@ -105,15 +105,12 @@ def exported(tell: Tell = warn_once) -> DataFrame:
 
 
 @functools.cache
-def committed_fields() -> dict[str, dict[int, set[str]]]:
-    """By study and version of the training, the fields that recipes of committed cells have.
-
-    A field that one of them has was there: a row without it is of an earlier day or damaged.
-    """
-    found: dict[str, dict[int, set[str]]] = {}
+def committed_fields() -> dict[tuple[str, int], set[str]]:
+    """By study and version of the training, the fields that recipes of committed cells have."""
     cells = read_cells(manifest.shipped("figures") / "cells.csv")
+    found: dict[tuple[str, int], set[str]] = {}
     for study, version, recipe in zip(cells["study"], cells["version"], cells["recipe"], strict=True):
-        found.setdefault(study, {}).setdefault(version, set()).update(json.loads(recipe))
+        found.setdefault((study, version), set()).update(json.loads(recipe))
     return found
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
     """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
-    folder = store.folder(key)
-    if not (folder / "result.json").exists():
+    if not (store.folder(key) / "result.json").exists():
         raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")
+    folder = store.trained_in(key)
     state = load_checkpoint(folder)
     if state is None:
         raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
@@ -51,13 +51,14 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     the cell has lost its checkpoint. In a process group all processes compute, as an encoder may need them all, and the
     first writes.
     """
-    path = Store().run(cell).folder / name
+    run = Store().run(cell)
+    path = run.folder / name
     versions = {"version": cell.version, "evaluation": cell.evaluation}
 
     def current() -> bool:
         if not path.exists():
             return False
-        rows, remakeable = frames.read_csv(path), (path.parent / "checkpoint.pt").exists()
+        rows, remakeable = frames.read_csv(path), (run.trained_in / "checkpoint.pt").exists()
         return not remakeable or all(part in rows and (rows[part] == today).all() for part, today in versions.items())
 
     if not devices.from_first(current):

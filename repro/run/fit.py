@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from repro.data.disk import IRREGULAR, naming, write_atomically
-from repro.run.code import BETWEEN, Code
+from repro.run.code import BETWEEN
 from repro.run.device import cost, first, from_first, hardware
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
-ANEW = "move that folder away, and that of the cell whose weights it took over, if any: then the cell starts anew"
+ANEW = "move that folder away: then the cell starts anew"
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -45,7 +45,7 @@ def fit(
     checkpoint_seconds: float = 60.0,
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
-    code: Code | None = None,
+    code: str = "",
     tensorboard: Path | None = None,
 ) -> Generator[None, None, dict[str, Any]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
@@ -63,7 +63,7 @@ def fit(
         probe: measures the learner every `probe_steps` and at the end, drawing from no stream of it; what there is, is
             a line of `probes.jsonl`.
         probe_steps: 0, never.
-        code: what trains, whose identity stands in checkpoints; a line says where one of a cell that is taken up is of
+        code: `code.identity` of what trains, which stands in checkpoints; a line says where one that is taken up is of
             other code.
         tensorboard: the folder of event files, which get what is reported too; the package tensorboard is needed.
 
@@ -192,15 +192,15 @@ def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
 
 
 def _save(
-    learner: Learner, folder: Path, done: int, seconds: float, code: Code | None, known: dict[str, Any]
+    learner: Learner, folder: Path, done: int, seconds: float, code: str, known: dict[str, Any]
 ) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
-    state["cost"] = cost(learner.device) | {"code": code.identity if code else None} | known
+    state["cost"] = cost(learner.device) | {"code": code} | known
     if first():
         save_checkpoint(folder, state)
 
 
-def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, float, dict[str, Any]]:
+def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict[str, Any]]:
     """Steps and seconds of the newest sound checkpoint, whose state the learner takes over, and what is known of
     earlier runs.
     """
@@ -208,7 +208,7 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     if state is None:
         return 0, 0.0, {}
     check_step(folder, state, learner.total_steps)
-    whole, known = state["step"] == learner.total_steps, state.get("cost", {"code": state.get("code")})
+    whole, known = state["step"] == learner.total_steps, state.get("cost", {})
     try:
         if whole:  # to be evaluated again, on whichever device
             learner.load_weights(state["learner"])
@@ -219,16 +219,14 @@ def _resume(learner: Learner, folder: Path, code: Code | None) -> tuple[int, flo
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
                          f"state does not fit ({error}); {ANEW}") from error
-    if code and code.differs(known["code"]) and first():
-        tqdm.write(f"{folder} was begun by other code; {ANEW}; or {code.advice()}", file=sys.stderr)
+    if known.get("code", code) != code and first():
+        tqdm.write(f"{folder} was begun by other code; {ANEW}", file=sys.stderr)
     if whole:
         return state["step"], state["seconds"], known
-    now = {"code": code.identity if code else None, "device": hardware(learner.device)["device"]}
-    before = {}
-    for name, value in now.items():
-        if (stored := known.get(name)) and value:
-            before[name] = BETWEEN.join(dict.fromkeys([*stored.split(BETWEEN), str(value)]))
-    return state["step"], state["seconds"], before
+    joined = {}
+    for name, now in {"code": code, "device": str(hardware(learner.device)["device"])}.items():
+        joined[name] = BETWEEN.join(dict.fromkeys(filter(None, [*known.get(name, "").split(BETWEEN), now])))
+    return state["step"], state["seconds"], joined
 
 
 def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:

@@ -42,7 +42,7 @@ def plan(
             parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
         (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
         seconds = []
-        for folder in (store.run(cell).training.folder for cell in alike):
+        for folder in (store.run(cell).trained_in for cell in alike):
             taken = steps if folder in counted else round(trained(folder) * (steps + 1))
             counted.add(folder)
             measured += 0 < steps <= taken

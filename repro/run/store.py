@@ -1,9 +1,11 @@
-"""Runs on disk: one folder per cell, found by the hash of everything its result depends on.
+"""Runs on disk: one folder per training, found by the hash of everything its result depends on.
 
     <REPRO_RUNS>/cells/<key>/recipe.json      the cell
+                             owner.json       who claimed it last, and how often commands have tried it
                              progress.jsonl   losses along training
                              checkpoint.pt    everything needed to continue exactly
                              result.json      the cell is complete once this exists
+                             <another key>/   a cell that measures the same training otherwise: recipe and result
 """
 
 import contextlib
@@ -24,15 +26,7 @@ from typing import Any
 import filelock
 
 from repro.data import manifest
-from repro.data.disk import (
-    acquire,
-    alone,
-    read_file,
-    remove_half_written,
-    require_writable,
-    share,
-    write_atomically,
-)
+from repro.data.disk import acquire, alone, read_file, remove_half_written, require_writable, write_atomically
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -43,6 +37,7 @@ UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose r
 TEXTS = ("select",)  # of a result, what is text: how epoch and checkpoint were chosen
 TAKEN = (*PARTS, "metrics", "cost", "commit", "finished", "named", "value")  # columns of tables, which no measure is
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
+TRIES = 2  # of a cell, by the processes of one command
 LAST = 4096  # bytes at the end of a log that hold at least its last line
 
 
@@ -62,6 +57,8 @@ class Cell:
             earlier one is measured again from the checkpoint, only later learners are trained again.
         changes: the fields in which the recipe departs from its preset, as that was when it was made.
         trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
+        row, called: of the table that asks for it, the number of the row, and by column what that is called.
+        departures: the changes that neither the row sets nor the paper prints a table for.
     """
 
     study: str
@@ -74,6 +71,9 @@ class Cell:
     evaluation: int = 1
     changes: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     trained: Recipe | None = dataclasses.field(default=None, compare=False)
+    row: int = dataclasses.field(default=0, compare=False)
+    called: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    departures: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def training(self) -> "Cell":
@@ -87,9 +87,13 @@ class Cell:
     def key(self) -> str:
         """Hash of what the result depends on: recipe, seed, data, the training's version, and the study, but for those
         of `UNNAMED_IN_KEYS`.
+
+        ValueError for one that a table asks for and that has no data yet: see `repro.table.Study.on_data`.
         """
+        if not self.digest:
+            raise ValueError(f"{self} of {self.dataset} has no key before its data are known")
         study = [] if self.study in UNNAMED_IN_KEYS else [self.study]
-        content = json.dumps([self.recipe.canonical(self.version), self.seed, self.digest, self.version, *study])
+        content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version, *study])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @property
@@ -114,10 +118,10 @@ class Cell:
 
 
 class Run:
-    """The folder of a cell."""
+    """The folder of a cell, and the one of its training, where its weights are; they are mostly the same."""
 
-    def __init__(self, folder: Path, cell: Cell) -> None:
-        self.folder, self.cell = folder, cell
+    def __init__(self, folder: Path, cell: Cell, trained_in: Path | None = None) -> None:
+        self.folder, self.cell, self.trained_in = folder, cell, trained_in or folder
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -125,39 +129,32 @@ class Run:
         if not (self.folder / "result.json").exists():
             return None
         result = self.read()
-        outdated = evaluation_of(result) < self.cell.evaluation and (self.folder / "checkpoint.pt").exists()
+        outdated = evaluation_of(result) < self.cell.evaluation and (self.trained_in / "checkpoint.pt").exists()
         return None if outdated else result
-
-    @property
-    def training(self) -> "Run":
-        """The run whose weights are measured: the training's, unless this one has some, or the other has lost its."""
-        other = Run(self.folder.with_name(self.cell.training.key), self.cell.training)
-        lost = (other.folder / "result.json").exists() and not (other.folder / "checkpoint.pt").exists()
-        return self if lost or (self.folder / "checkpoint.pt").exists() else other
 
     @property
     def done(self) -> float:
         """Part of the cell that is done, from 0 to 1; evaluation counts as a step."""
-        return 1.0 if (self.folder / "result.json").exists() else trained(self.training.folder)
+        return 1.0 if (self.folder / "result.json").exists() else trained(self.trained_in)
+
+    @property
+    def measured_again(self) -> bool:
+        """Whether it measures the training of another cell that is finished, and takes no step in its folder."""
+        return self.trained_in != self.folder and (self.trained_in / "result.json").exists()
 
     def read(self) -> dict[str, Any]:
         """The stored result of a complete cell; raises ValueError naming the file if it is damaged or not there."""
         return read_result(self.folder / "result.json")
 
     def begin(self) -> None:
-        """Write `recipe.json`, once the cell is known to be one that can be trained."""
+        """Write `recipe.json`, also that of the training, once the cell is known to be one that can be trained."""
         write_json(self.folder / "recipe.json", self.cell.describe())
-
-    def adopt(self, training: "Run") -> None:
-        """Take over the losses and the last weights of a training that has come to its end."""
-        (training.folder / "checkpoint.previous.pt").unlink(missing_ok=True)
-        for name in ("progress.jsonl", "checkpoint.pt"):  # the weights last: with them this run goes on by itself
-            if (training.folder / name).exists():
-                share(training.folder / name, self.folder / name)
+        if self.trained_in != self.folder and not self.measured_again:
+            write_json(self.trained_in / "recipe.json", self.cell.training.describe())
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
-        (self.folder / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
+        (self.trained_in / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         path = self.folder / "result.json"
         if path.exists():
             result = result | {"cost": self.read()["cost"]}
@@ -173,38 +170,47 @@ class Run:
                 checkpoint.unlink()
 
     @contextlib.contextmanager
-    def claim(self) -> Iterator[bool]:
-        """Hold the locks of the cell, and of its training until that is finished, inside the block.
+    def claim(self, command: str = "") -> Iterator[bool]:
+        """Hold the lock of the training inside the block, or of the cell alone where that training is finished.
 
-        Yields False at once if one is held elsewhere.
-
+        Yields False at once if it is held elsewhere, or this command's processes have tried the cell `TRIES` times.
         A lock belongs to the process: it is free again when the process ends, however it ends.
         """
-        with contextlib.ExitStack() as locks:
-            for folder in self._folders():
-                try:
-                    locks.enter_context(acquire(folder / "lock"))
-                except filelock.Timeout:
-                    yield False
-                    return
+        folder = self._locked
+        try:
+            lock = acquire(folder / "lock")
+        except filelock.Timeout:
+            yield False
+            return
+        with lock:
+            tries = self.tries(command)
+            if tries < TRIES:
                 remove_half_written(folder)
                 now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-                write_json(folder / "owner.json", {"process": os.getpid(), "host": socket.gethostname(), "since": now})
-            yield True
+                counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.key}": tries + 1}
+                owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now}
+                write_json(folder / "owner.json", owned | ({"tries": counts} if command else {}))
+            yield tries < TRIES
+
+    def tries(self, command: str) -> int:
+        """How often the processes of a command have claimed the cell, of a command without name never."""
+        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.cell.key}", 0)) if command else 0
+
+    def give_up(self, command: str) -> None:
+        """Let no further process of a command try the cell, whose lock this one holds."""
+        owned = _owner(self._locked)
+        counts = owned.get("tries", {}) | {f"{command} {self.cell.key}": TRIES}
+        write_json(self._locked / "owner.json", owned | {"tries": counts})
 
     def wait(self) -> None:
-        """Return once nobody holds the cell, or a training of it that is unfinished; says for whom it waits."""
-        for folder in self._folders():
-            with alone(folder / "lock", f"{owner(folder)}, which trains {self.cell}, in {folder}"):
-                pass
+        """Return once nobody holds what `claim` would; says for whom it waits."""
+        whom = f"{owner(self._locked)}, which trains {self.cell}, in {self._locked}"
+        with alone(self._locked / "lock", whom):
+            pass
 
-    def _folders(self) -> list[Path]:
-        """Where this run writes; of a training that is finished it only reads, so that several measure it at once."""
-        folders = [self.folder]
-        training = self.training.folder
-        if training != self.folder and not (training / "result.json").exists():
-            folders.append(training)
-        return folders
+    @property
+    def _locked(self) -> Path:
+        return self.folder if self.measured_again else self.trained_in
 
 
 @functools.cache
@@ -235,17 +241,37 @@ class Store:
             self.require_writable()
 
     def run(self, cell: Cell) -> Run:
-        """The run of a cell."""
-        return Run(self.folder(cell.key), cell)
+        """The run of a cell: where its result is, else in the folder of its training.
+
+        A cell whose training is finished and has lost its weights is trained by itself.
+        """
+        folder, training = self.folder(cell.key), self.root / "cells" / cell.training.key
+        lost = (training / "result.json").exists() and not (training / "checkpoint.pt").exists()
+        if folder.parent.name != "cells":  # it may be of the training of another preset
+            return Run(folder, cell, folder.parent)
+        if folder == training or lost or (folder / "result.json").exists():
+            return Run(folder, cell)
+        return Run(training / cell.key, cell, training)
 
     def folder(self, key: str) -> Path:
-        """Where a cell is."""
-        return self.root / "cells" / key
+        """Where the result of a cell is, or will be if it is no other measuring of a training."""
+        return self._measured_otherwise.get(key, self.root / "cells" / key)
+
+    def trained_in(self, key: str) -> Path:
+        """Where the weights of a finished cell are."""
+        folder = self.folder(key)
+        return folder if folder.parent.name == "cells" else folder.parent
+
+    @functools.cached_property
+    def _measured_otherwise(self) -> dict[str, Path]:
+        """The folders of finished cells inside those of their trainings, by key, when this was first asked."""
+        return {path.parent.name: path.parent for path in self.root.glob("cells/*/*/result.json")}
 
     def finished(self, tell: Callable[[str], object] = warn_once) -> list[dict[str, Any]]:
         """Description and result of every complete cell, ordered by key; what is wrong with others is told."""
         cells = []
-        for folder in sorted(path.parent for path in self.root.glob("cells/*/result.json")):
+        paths = [*self.root.glob("cells/*/result.json"), *self.root.glob("cells/*/*/result.json")]
+        for folder in sorted((path.parent for path in paths), key=lambda folder: folder.name):
             try:
                 described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
                 cells.append(described | {"result": result})
@@ -273,10 +299,19 @@ def trained(folder: Path) -> float:
 def owner(folder: Path) -> str:
     """Who claimed the cell of a folder last, in words."""
     try:
-        claimed_by = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
-        return f"process {claimed_by['process']} on {claimed_by['host']} (since {claimed_by['since']})"
-    except (OSError, ValueError, KeyError):
+        return "process {process} on {host} (since {since})".format(**_owner(folder))
+    except KeyError:
         return "another process"
+
+
+def _owner(folder: Path) -> dict[str, Any]:
+    """The content of `owner.json`, nothing where there is none or it is damaged."""
+    try:
+        claimed = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
+        check_parts({"tries": {}} | claimed, {"tries": dict})
+        return claimed
+    except (OSError, ValueError):
+        return {}
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from repro.run import device as devices
 from repro.run import frames
-from repro.run.fit import fit
+from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Run
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ def train(
 ) -> Generator[None, None, dict[str, Any]]:
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
-    A cell that is measured otherwise than its preset is begins with the weights of the preset's cell, which is trained
-    first where it is not.
+    A cell that is measured otherwise than its preset is has the training of the preset's cell, in that one's folder.
 
     Args:
         run: of the cell.
@@ -39,20 +38,16 @@ def train(
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
 
     Raises:
-        ValueError: as `Cell.require`, and if the recipe does not suit the data.
+        ValueError: as `Cell.require`; if the recipe does not suit the data, or the weights to be measured are lost.
         NonFiniteLoss: as `fit`.
     """
     devices.begin(device)
     recipe: Any = run.cell.recipe
     data = study.load(recipe)
     run.cell.require(data.digest)
-    training = devices.from_first(lambda: run.training)
-    if training.folder != run.folder:
-        if not devices.from_first((training.folder / "result.json").exists):
-            learners = study.learners(training.cell.recipe, data, run.cell.seed, device)
-            yield from _fitted(training, next(learners), progress, study, tensorboard)
-            del learners  # and with them the memory that they take
-        devices.from_first(functools.partial(run.adopt, training))
+    if run.measured_again and devices.from_first(lambda: load_checkpoint(run.trained_in) is None):
+        raise ValueError(f"{run.trained_in} has lost its weights; give the same command again, and {run.cell} is "
+                         "trained by itself")
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
     for learner in study.learners(recipe, data, run.cell.seed, device):
@@ -66,7 +61,7 @@ def train(
         progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
-    return means | {"cost": devices.cost(device) | {"code": study.code.identity} | costs[0]}
+    return means | {"cost": devices.cost(device) | {"code": study.code} | costs[0]}
 
 
 def _fitted(
@@ -78,7 +73,7 @@ def _fitted(
     recipe: Any = run.cell.recipe
     probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
     every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-    folder = run.folder / learner.name
+    folder = run.folder / learner.name if learner.name else run.trained_in
     folder.mkdir(exist_ok=True)
     title = " ".join([run.cell.dataset, run.cell.preset, str(run.cell), run.cell.key[:4], learner.name])
     board = tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip())

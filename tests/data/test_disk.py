@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from repro.data.disk import read_yaml, remove_half_written, scratch, share, write_atomically
+from repro.data.disk import read_yaml, remove_half_written, scratch, write_atomically
 from repro.run.store import write_json
 
 
@@ -19,24 +19,6 @@ def test_write_atomically_makes_folders_and_replaces(tmp_path):
         write_atomically(path, lambda temporary, text=text: temporary.write_text(text))
         assert path.read_text() == text
     assert os.listdir(path.parent) == ["file.txt"]
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_a_shared_file_has_two_names_or_is_copied_and_to_replace_one_leaves_the_other(tmp_path, monkeypatch, links):
-    def refused(*names):
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    if not links:
-        monkeypatch.setattr(os, "link", refused)
-    source, path = tmp_path / "source", tmp_path / "a" / "path"
-    source.write_text("first")
-    share(source, path)
-    assert path.read_text() == "first" and os.path.samefile(source, path) == links
-    write_atomically(source, lambda temporary: temporary.write_text("second"))
-    assert path.read_text() == "first" and os.listdir(path.parent) == ["path"]
-    with pytest.raises(FileNotFoundError):
-        share(tmp_path / "missing", path)
-    assert path.read_text() == "first" and os.listdir(path.parent) == ["path"]
 
 
 @pytest.mark.parametrize("before", [["old"], []])

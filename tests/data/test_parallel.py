@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from nursery import until
 
-from repro.data import manifest, parallel
-from repro.data.parallel import Workers
+from repro.data.parallel import processes
 
 SLEEPERS = """
 import sys, time
@@ -60,19 +59,9 @@ def test_ctrl_c_ends_the_processes_at_once_whatever_they_do(tmp_path, send):
         process.kill()
 
 
-def test_a_process_that_could_not_be_started_is_started_for_the_next_job(monkeypatch):
-    whole = Workers._process
-    refused = [OSError("too many open files")]
-    monkeypatch.setattr(Workers, "_process", lambda *given: whole(*given) if not refused else _raise(refused.pop()))
-    with Workers(1) as workers:
-        with pytest.raises(OSError, match="too many open files"):
-            workers.submit(abs, -3).result(timeout=60)
-        assert workers.submit(abs, -3).result(timeout=60) == 3
-
-
 def test_bars_of_a_process_leave_no_semaphore_behind():
     """A lock among processes would outlive one that ends at once, and the first process would say so in its output."""
-    with Workers(1) as workers:
+    with processes(1) as workers:
         for module in ("tqdm", "tqdm.auto"):
             lock = f"type(__import__('importlib').import_module('{module}').tqdm.get_lock()).__module__"
             assert workers.submit(eval, lock).result(timeout=60) == "_thread"
@@ -81,20 +70,6 @@ def test_bars_of_a_process_leave_no_semaphore_behind():
 def test_no_thread_outlives_the_context():
     """An interpreter that ends writes to the threads of pools, and fails where one is just ending."""
     before = threading.enumerate()
-    with Workers(2) as workers:
+    with processes(2) as workers:
         assert [job.result(timeout=60) for job in [workers.submit(abs, -3), workers.submit(abs, -4)]] == [3, 4]
     assert threading.enumerate() == before
-
-
-def _raise(error):
-    raise error
-
-
-def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_line(tmp_path):
-    path = tmp_path / "script.py"
-    path.write_text("from repro.data.parallel import Workers\n"
-                    "with Workers(1) as workers:\n    print(workers.submit(int).exception())\n")
-    environment = os.environ | {"PYTHONPATH": str(manifest.project_root())}
-    ended = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
-    line, = ended.stderr.splitlines()
-    assert line == parallel.UNGUARDED and ended.stdout.startswith("its process was lost")

@@ -29,7 +29,7 @@ from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.run.training import train
 from repro.skeleton.recipe import SKELETONS
-from repro.table import Asked, Table
+from repro.table import Table
 
 FOLDER = Path(__file__).parent
 STUDIES = {"skeleton": SKELETONS, "image": IMAGES, "audiovisual": CLIPS}
@@ -75,7 +75,7 @@ def changed(values: Fields, first: Fields) -> dict[str, Any]:
             if name not in values or name not in first or values[name] != first[name]}
 
 
-def asked_cells(request: Fields) -> tuple[Table, list[tuple[Cell, Asked]]]:
+def asked_cells(request: Fields) -> tuple[Table, list[Cell]]:
     """A table and the cells that a request is about.
 
     Where a label is given all data sets have it, and a digest that is made up: none is read.
@@ -87,7 +87,7 @@ def asked_cells(request: Fields) -> tuple[Table, list[tuple[Cell, Asked]]]:
     choices = {"seeds": ",".join(map(str, request["seeds"])), "preset": request["preset"], "device": "cpu"}
     texts = {name: ",".join(str(value).replace(",", "+") if name == "targets" else str(value) for value in values)
              for name, values in request["fields"].items()}  # as users type them
-    return table, table.asked_cells(request["dataset"], variant=request["variant"], **choices, **texts)
+    return table, table.cells(request["dataset"], variant=request["variant"], **choices, **texts)
 
 
 def cells(request: Fields) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def cells(request: Fields) -> dict[str, Any]:
     table, asked = asked_cells(request)
     preset, named = "quick" if request["preset"] == "auto" else request["preset"], table.study.recipe.named_by
     by_key, data = {}, set()
-    for cell, _ in asked:
+    for cell in asked:
         method = getattr(cell.recipe, named)
         usual = table.study.presets[preset](request["dataset"], method).to_dict()
         by_key[cell.key] = {"seed": cell.seed, named: method} | changed(cell.recipe.to_dict(), usual)
@@ -142,11 +142,11 @@ def rows(request: Fields) -> list[dict[str, Any]]:
     """The rows that a request's table makes of made-up results, beside the printed numbers."""
     table, asked = asked_cells(request)
     stored = []
-    for cell, _ in asked:
+    for cell in asked:
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(cell)}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    made = table.numbers({cell.key: row for cell, row in asked}, DataFrame(stored),
+    made = table.numbers({cell.key: cell for cell in asked}, DataFrame(stored),
                          table.columns_asked(request["fields"]))
     return [plain(row) for row in made.to_dict("records")]
 

@@ -14,8 +14,8 @@ def finished_row(cell, **measures):
 
 
 def asked(table, dataset=None, **choices):
-    """The cells that a table asks for, each with what is asked for, on data that need not be here."""
-    return table.asked_cells(dataset, device="cpu", digest=lambda recipe: "made up", **choices)
+    """The cells that a table asks for, on data that need not be here."""
+    return table.cells(dataset, device="cpu", digest=lambda recipe: "made up", **choices)
 
 
 def finished(cells, measure=None):
@@ -34,7 +34,7 @@ def finished(cells, measure=None):
 
 def laid_out(table, dataset=None, *, measure=None, **choices):
     """The rows of a table all of whose cells have such measures; arguments as for `run_table`."""
-    pairs = asked(table, dataset, **choices)
+    cells = asked(table, dataset, **choices)
     fields = {name: value for name, value in choices.items() if name in table.study.fields}
-    by_key = {cell.key: row for cell, row in pairs}
-    return table.numbers(by_key, finished([cell for cell, _ in pairs], measure), table.columns_asked(fields))
+    by_key = {cell.key: cell for cell in cells}
+    return table.numbers(by_key, finished(cells, measure), table.columns_asked(fields))

@@ -266,7 +266,7 @@ def by_seed_of(finished, **fields):
     """What claims are held against of a sweep of methods; `finished` gives our number of a recipe that is finished."""
     experiment = experiments.Experiment(name="odd", table="image_methods", says="", dataset="cifar10", preset="paper",
                                         seeds="0-2", data={"digest": "0" * 64}, fields=fields)
-    rows = [finished_row(cell, linear=number + cell.seed, knn1=0.0) for cell, _ in experiment.asked().values()
+    rows = [finished_row(cell, linear=number + cell.seed, knn1=0.0) for cell in experiment.asked().values()
             if (number := finished(cell.recipe)) is not None]
     return sources.by_seed(experiment, DataFrame(rows, columns=COLUMNS))
 
@@ -294,7 +294,7 @@ def test_a_field_that_one_side_does_not_use_tells_nothing_of_it():
 def test_smoke_runs_judge_nothing(monkeypatch):
     assert len(sources.reader()("taxonomy_synthetic").rows)
     smoke = dataclasses.replace(experiments.find("taxonomy_synthetic"), preset="smoke")
-    cells = DataFrame([finished_row(cell, linear=50.0) for cell, _ in smoke.asked().values()])
+    cells = DataFrame([finished_row(cell, linear=50.0) for cell in smoke.asked().values()])
     assert len(sources.by_seed(smoke, cells).rows)
     monkeypatch.setattr(sources, "everything", lambda: cells)
     monkeypatch.setattr(experiments, "find", lambda name: smoke)
@@ -356,7 +356,7 @@ def test_one_diagonal_has_several_correlations():
 
 def against(name, value, **choices):
     experiment = experiments.find(name).changed(choices)
-    lines = sources.differences(experiment, experiments.row_named(experiment, value)).splitlines()
+    lines = sources.differences(experiment, sources.row_named(experiment, value)).splitlines()
     return dict(map(str.strip, line.split("  ", 1)) for line in lines)
 
 

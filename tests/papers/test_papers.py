@@ -1,13 +1,10 @@
 """What papers declare, put together by name: what two of them call alike is refused, as one would hide the other."""
 
-import os
-import subprocess
 import sys
 
 import pytest
 
 from repro import papers
-from repro.data import manifest
 from repro.papers import sources
 from repro.report import printed
 
@@ -77,12 +74,6 @@ def test_a_paper_whose_claims_would_be_lost_is_refused(later, tmp_path, text, me
         papers.listed("claims")
 
 
-def test_a_paper_of_the_name_of_another_is_refused(later):
-    later(jcl={"__init__": ""})
-    with pytest.raises(ValueError, match="have both a paper 'jcl'; rename the first"):
-        papers.tables()
-
-
 def test_a_picture_of_another_papers_name_is_refused(later):
     later(zz_one={"__init__": "", "figures": "PICTURES = {'curve': 1}"},
           zz_two={"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"})
@@ -136,25 +127,3 @@ def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatc
             printed.printed("accuracy")
     finally:
         printed._files.cache_clear()
-
-
-def test_papers_of_another_distribution_are_found_by_its_entry_point(tmp_path):
-    (tmp_path / "theirs-1.0.dist-info").mkdir()
-    (tmp_path / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (tmp_path / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[repro.papers]\ntheirs = their_papers\n")
-    paper = tmp_path / "their_papers" / "zz_novel"
-    (paper / "printed").mkdir(parents=True)
-    (paper / "printed" / "novel_numbers.csv").write_text("row,value\nfirst,3.5\n")
-    (paper / "experiments.yaml").write_text("novel_saved: {table: novel, dataset: digits, preset: quick, says: so}\n")
-    for module, text in made("Novel", "novel", "novelty").items():
-        (paper / f"{module}.py").write_text(text)
-    told = """
-import repro
-from repro import papers
-from repro.report.printed import printed
-print("novel" in repro.TABLES, papers.titles()["Novel"], "novel_saved" in repro.EXPERIMENTS)
-print(papers.tables()["novel"].study.name, printed("novel_numbers")["value"].tolist())
-"""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(manifest.project_root())])}
-    ended = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True)
-    assert ended.stdout.splitlines() == ["True ['novel'] True", "novelty [3.5]"], ended.stderr[-2000:]

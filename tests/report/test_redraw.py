@@ -3,15 +3,17 @@
 import dataclasses
 import itertools
 import math
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import made_up_measures
 import pandas as pd
 import pytest
-from redrawn import hashes, redraw, told
+from redrawn import hashes, killed, redraw, told
 
 from repro import experiments
 from repro.experiments import find
+from repro.papers import drawing
 from repro.papers.taxonomy import figures
 from repro.report import plots
 from repro.report.plots import Picture
@@ -29,7 +31,7 @@ def no_data(tmp_path, monkeypatch):
 def finished(experiment, linear=50.0, **measures):
     """The stored cells of an experiment, all of them finished."""
     places = itertools.count()
-    return made_up_measures.finished([cell for cell, _ in experiment.asked().values()], lambda cell: {
+    return made_up_measures.finished([*experiment.asked().values()], lambda cell: {
         "linear": linear + next(places) % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures})
 
 
@@ -80,23 +82,23 @@ def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_
         return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
     one_number = experiments.results("samplers_with_headroom")
-    figure = experiments.draw("samplers_with_headroom", one_number)
+    figure = drawing.draw("samplers_with_headroom", one_number)
     assert titles(figure) == 2 * [f"{of}\nnegatives selected, M 128" for of in ("new pairs", "drawings never seen")]
     assert names(figure) == ["dictionary 1,024", "dictionary 256"]
     assert not any("dictionary" in text.get_text() for text in figure.texts)
     two_numbers = pd.concat([one_number.assign(batch=batch) for batch in (64, 128)], ignore_index=True)
-    assert titles(experiments.draw("ohem_vs_active", two_numbers)) == 2 * [
+    assert titles(drawing.draw("ohem_vs_active", two_numbers)) == 2 * [
         f"{of}\ndictionary {size}" for size in ("1,024", "256") for of in ("new pairs", "drawings never seen")]
-    pooled = experiments.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
+    pooled = drawing.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
     assert names(pooled) == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
 
 
 def test_rows_of_another_table_and_rows_that_lack_a_column_are_refused():
     rows = experiments.results("taxonomy_synthetic")
     with pytest.raises(ValueError, match="rows to draw taxonomy_ucla from lack std; draw those of the table taxonomy"):
-        experiments.draw("taxonomy_ucla", rows.drop(columns="std"))
+        drawing.draw("taxonomy_ucla", rows.drop(columns="std"))
     with pytest.raises(ValueError, match="rows to draw ohem_vs_active from lack sampler, batch, target; "):
-        experiments.draw("ohem_vs_active", rows)
+        drawing.draw("ohem_vs_active", rows)
 
 
 def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
@@ -117,22 +119,29 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
 
 
 def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
-    written, failed = experiments.redraw(tmp_path, ["transfer_ucf101", "cross_modal_with_headroom"])
+    written, failed = drawing.redraw(tmp_path, ["released_head_ucla", "cross_modal_with_headroom"])
     assert not failed and [path.name for path in written] == [
-        "transfer_ucf101.csv", *(f"cross_modal_with_headroom.{ending}" for ending in ("csv", "svg", "png"))]
+        "released_head_ucla.csv", *(f"cross_modal_with_headroom.{ending}" for ending in ("csv", "svg", "png"))]
     for path in tmp_path.glob("*.csv"):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
     with pytest.raises(ValueError, match=r"name='none' is not one of: .*cross_modal_synthetic.*along_training_ucla"):
-        experiments.redraw(tmp_path, ["none"])
+        drawing.redraw(tmp_path, ["none"])
+
+
+def test_a_process_that_is_killed_while_it_draws_takes_no_other_picture_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "_draw", killed)
+    made = drawing._drawn(["a", "b", "c"], pd.DataFrame(), tmp_path, False)
+    assert made["a"] == [tmp_path / "a"] and made["c"] == [tmp_path / "c"]
+    assert isinstance(made["b"], BrokenProcessPool)
 
 
 def test_samplers_without_a_look_of_their_own_are_drawn():
     clips = find("diversity_balanced")
     released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
     cells = finished(released, trained_on=9, categories_video=8.0, categories_audio=7.0, expected=9.0)
-    table = clips.declared.numbers({key: row for key, (_, row) in released.asked().items()}, cells)
-    assert experiments.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
+    table = clips.declared.numbers(released.asked(), cells)
+    assert drawing.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
     sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
     for rows in (sampled, sampled.assign(batch=32)):
-        figure = experiments.draw("ohem_vs_active", rows)
+        figure = drawing.draw("ohem_vs_active", rows)
         assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)

@@ -40,7 +40,7 @@ def test_the_title_of_a_single_row_says_how_it_departs():
 
 
 @pytest.mark.parametrize("name", ["samplers_with_headroom", "cross_modal_with_headroom", "positive_keys_cifar10",
-                                  "taxonomy_ucla", "diversity_post_hoc", "transfer_esc10"])
+                                  "taxonomy_ucla", "diversity_post_hoc", "pooled_keys_synthetic"])
 def test_committed_tables_fit_a_terminal_and_rows_differ(name):
     rows = results(name)
     lines = readable(rows).splitlines()

@@ -46,5 +46,6 @@ def test_owner_in_words_when_unknown(store):
     run = store.run(CELL)
     assert owner(run.folder) == "another process"
     run.folder.mkdir(parents=True)
-    (run.folder / "owner.json").write_text('{"process": 12')
-    assert owner(run.folder) == "another process"
+    for damaged in (b'{"process": 12', b"\xff\xfe", b'{"tries": 3}'):
+        (run.folder / "owner.json").write_bytes(damaged)
+        assert owner(run.folder) == "another process" and run.tries("command") == 0

@@ -1,5 +1,6 @@
 """Cells of a table: who trains them, what is left of failures, and waiting for those that others hold."""
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +21,7 @@ from made_up_training import CELLS, Small, Trainer, cell, value
 from nursery import HELPERS
 
 from repro.run import engine
-from repro.run.engine import Cluster, Here, Local, pool_of, run_cells, train_in_worker
+from repro.run.engine import Pool, pool_of, run_cells, worked
 from repro.run.fit import NonFiniteLoss
 from repro.run.store import Run, Store
 
@@ -78,7 +80,7 @@ def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
 
 def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
     claim = Run.claim
-    monkeypatch.setattr(Run, "claim", lambda run: run.finish(ELSEWHERE) or claim(run))
+    monkeypatch.setattr(Run, "claim", lambda run, command: run.finish(ELSEWHERE) or claim(run, command))
     run_cells(CELLS[:1], train := Trainer(), store)
     assert values(store, CELLS[:1]) == [1.0] and train.calls == []
 
@@ -131,24 +133,23 @@ def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(s
 # pools
 
 
-class Pool:
-    """Stands for a process; remembers how many cells it was given each time."""
+@pytest.fixture
+def started(monkeypatch):
+    """Threads stand for worker processes; how many were started each time."""
+    counts = []
 
-    lanes, device = 1, "cpu"
+    @contextlib.contextmanager
+    def threads(count, environment):
+        counts.append(count)
+        with ThreadPoolExecutor(1) as executor:
+            yield executor
 
-    def __init__(self):
-        self.given = []
-
-    def count(self):
-        return 1
-
-    def started(self, most):
-        self.given.append(most)
-        return ThreadPoolExecutor(1)
+    monkeypatch.setattr(engine, "processes", threads)
+    return counts
 
 
-def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch):
-    pool, train = Pool(), Trainer()
+def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch, started):
+    pool, train = Pool(1), Trainer()
     run_cells(CELLS[:2], Trainer(), store)
     folder = store.run(CELLS[2]).folder
     folder.mkdir(parents=True)
@@ -156,13 +157,15 @@ def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(st
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run_cells(CELLS, train, store, pool=pool)
     assert values(store) == EXPECTED and "| 0.25/3 [" in capsys.readouterr().err
-    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and pool.given == [3]
+    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and started == [1]
     run_cells(CELLS, train, store, pool=pool)
-    assert pool.given == [3]
+    assert started == [1]
 
 
-@pytest.mark.parametrize("pool", [Here(), Pool()], ids=["here", "pool"])
-def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(store, capsys, monkeypatch, pool):
+@pytest.mark.parametrize("pool", [Pool(), Pool(1)], ids=["here", "worker"])
+def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(
+    store, capsys, monkeypatch, started, pool
+):
     run_cells(CELLS[:1], Trainer(), store)
     clock = itertools.chain([0, 90, 150], itertools.repeat(150))  # at the beginning, and where time left is told
     monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock)))
@@ -176,33 +179,65 @@ def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(s
     assert [line for _, line in logged] == told
     expected = ["AE, seed 0: linear 85.0", "CE, seed 1: linear 88.0", "AE, seed 1: linear 86.0"]
     assert [line.partition(", about")[0] for line in told] == expected
-    if pool == Here():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
+    if pool == Pool():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
-def test_lost_processes_weigh_more_than_divergence(store):
+def test_lost_processes_weigh_more_than_divergence(store, capsys, started):
     with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool())
+        run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool(1))
     assert str(raised.value).splitlines()[1:-1] == [
         "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost (tried twice)"
     ]
     assert sorted(train.calls) == [("AE", 0), ("AE", 0), ("CE", 0)]  # what diverges would diverge again
+    assert capsys.readouterr().err.count("AE, seed 0: RuntimeError: a device that was lost; trying once more\n") == 1
+    assert started == [1, 1]
 
 
-@pytest.mark.parametrize(("workers", "lanes", "sizes"), [(2, 15, [8, 7]), (20, 15, [1] * 15), (2, 4, [4, 4, 4, 3])])
-def test_every_process_has_a_share_of_a_column_and_no_more_cells_than_lanes(store, monkeypatch, workers, lanes, sizes):
+@pytest.mark.parametrize(("pool", "shares", "lanes"), [
+    (Pool(2, 15), [15, 15], 8), (Pool(20, 15), [15] * 15, 1), (Pool(2, 4), [15, 15], 4),
+    (Pool(0, 15, address="tcp://host:1"), [8, 7], 8), (Pool(0, 4, address="tcp://host:1"), [4, 4, 4, 3], 4),
+], ids=str)
+def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypatch, started, pool, shares, lanes):
+    """All workers of this machine go through all cells; those of a cluster, of which there are two, have theirs."""
     dealt = []
 
-    def counted(job, *arguments):
-        dealt.append(len(job))
-        return train_in_worker(job, *arguments)
+    def counted(cells, train, store, most, command):
+        dealt.append((len(cells), most))
+        return worked(cells, train, store, most, command)
 
-    monkeypatch.setattr(engine, "train_in_worker", counted)
-    monkeypatch.setattr(Local, "started", lambda pool, most: ThreadPoolExecutor(1))
+    client = SimpleNamespace(nthreads=lambda: [1, 2], get_executor=lambda **options: ThreadPoolExecutor(1))
+    monkeypatch.setattr(engine, "_connected", lambda address: contextlib.nullcontext(client))
+    monkeypatch.setattr(engine, "worked", counted)
     column = [cell("CE", seed) for seed in range(15)]
-    run_cells(column, Trainer(), store, pool=Local(workers, "cuda", lanes))
-    assert dealt == sizes and values(store, column) == [value(each) for each in column]
+    run_cells(column, Trainer(), store, pool=pool)
+    assert [size for size, _ in dealt] == shares and max(most for _, most in dealt) == lanes
+    assert values(store, column) == [value(each) for each in column]
+
+
+def test_an_error_of_a_worker_before_its_first_cell_is_told_and_nothing_waits_for_ever(store, monkeypatch, started):
+    def missing(*job):
+        raise ModuleNotFoundError("No module named 'repro'")
+
+    monkeypatch.setattr(engine, "worked", missing)
+    with pytest.raises(ChildProcessError, match=r"no worker came to its first cell; .*: ModuleNotFoundError: No"):
+        run_cells(CELLS, Trainer(), store, pool=Pool(2))
+
+
+def test_a_cell_that_another_command_trains_is_waited_for_and_its_tries_are_no_tries_of_this_one(store, held, started):
+    let_go = held(ELSEWHERE)
+    threading.Timer(0.5, let_go.set).start()
+    with pytest.raises(ChildProcessError, match=r"1 of 2 cells failed.*\n  AE, seed 0: .* \(tried twice\)\n"):
+        run_cells(CELLS[:2], train := Trainer(AE=fail), store, pool=Pool(1))
+    assert train.calls == [("AE", 0)] * 2 and values(store, CELLS[:1]) == [1.0]
+    run = store.run(CELLS[1])
+    for command, tries in (("one", 0), ("two", 0)):
+        assert run.tries(command) == tries
+        for expected in (True, True, False):
+            with run.claim(command) as claimed:
+                assert claimed == expected
+    assert run.tries("one") == run.tries("two") == 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -218,16 +253,16 @@ SLOW = Small(threads=4)
 
 
 @pytest.mark.parametrize(("name", "workers", "recipe", "preset", "gpus", "pool"), [
-    ("inline", "auto", Small(), "quick", 0, Here()), ("inline", 1, Small(), "quick", 0, Here()),
-    ("local", "auto", Small(), "quick", 0, Local(6, "cpu")), ("local", "auto", SLOW, "quick", 0, Local(1, "cpu")),
-    ("local", "auto", Small(threads=8), "quick", 0, Local(1, "cpu")), ("local", 3, SLOW, "smoke", 0, Local(3, "cpu")),
-    ("local", "auto", Small(), "smoke", 0, Local(6, "cpu")), ("auto", "auto", Small(), "quick", 0, Local(6, "cpu")),
-    ("auto", "auto", Small(), "smoke", 0, Here()), ("auto", "2", Small(), "smoke", 0, Local(2, "cpu")),
-    ("auto", "auto", Idle(), "quick", 0, Local(6, "cpu")), ("inline", "auto", Idle(), "quick", 0, Here()),
-    ("local", "3", SLOW, "quick", 4, Local(3, "cuda")), ("auto", "auto", Small(), "quick", 4, Local(4, "cuda")),
-    ("auto", "auto", Idle(), "paper", 3, Local(3, "cuda", 8)), ("auto", "auto", Idle(), "smoke", 3, Here(8)),
-    ("local", "auto", Idle(), "smoke", 1, Local(1, "cuda", 8)), ("auto", "auto", Idle(), "quick", 1, Here(8)),
-    ("auto", 1, Idle(), "quick", 3, Here(8)), ("inline", "auto", Idle(), "quick", 3, Here(8)),
+    ("inline", "auto", Small(), "quick", 0, Pool()), ("inline", 1, Small(), "quick", 0, Pool()),
+    ("local", "auto", Small(), "quick", 0, Pool(6)), ("local", "auto", SLOW, "quick", 0, Pool(1)),
+    ("local", "auto", Small(threads=8), "quick", 0, Pool(1)), ("local", 3, SLOW, "smoke", 0, Pool(3)),
+    ("local", "auto", Small(), "smoke", 0, Pool(6)), ("auto", "auto", Small(), "quick", 0, Pool(6)),
+    ("auto", "auto", Small(), "smoke", 0, Pool()), ("auto", "2", Small(), "smoke", 0, Pool(2)),
+    ("auto", "auto", Idle(), "quick", 0, Pool(6)), ("inline", "auto", Idle(), "quick", 0, Pool()),
+    ("local", "3", SLOW, "quick", 4, Pool(3, 1, True)), ("auto", "auto", Small(), "quick", 4, Pool(4, 1, True)),
+    ("auto", "auto", Idle(), "paper", 3, Pool(3, 8, True)), ("auto", "auto", Idle(), "smoke", 3, Pool(0, 8, True)),
+    ("local", "auto", Idle(), "smoke", 1, Pool(1, 8, True)), ("auto", "auto", Idle(), "quick", 1, Pool(0, 8, True)),
+    ("auto", 1, Idle(), "quick", 3, Pool(0, 8, True)), ("inline", "auto", Idle(), "quick", 3, Pool(0, 8, True)),
 ], ids=str)
 def test_how_many_work(monkeypatch, name, workers, recipe, preset, gpus, pool):
     """On so many GPUs, or six cores."""
@@ -251,7 +286,7 @@ def test_more_workers_than_gpus_are_refused(monkeypatch, name):
 def test_a_process_group_has_one_lane(monkeypatch):
     computing_on(monkeypatch, 2)
     monkeypatch.setattr(engine, "grouped", lambda: True)
-    assert pool_of("auto", "auto", asking(Idle()), torch.device("cuda")) == Here(1)
+    assert pool_of("auto", "auto", asking(Idle()), torch.device("cuda")) == Pool(0, 1, True)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -259,7 +294,7 @@ def test_workers_that_would_not_be_started_are_refused(monkeypatch, group):
     monkeypatch.setattr(engine, "grouped", lambda: group)
     with pytest.raises(ValueError, match=r"workers=8 are not started .* leave them out"):
         pool_of("inline", "8", asking(), CPU)
-    assert pool_of("inline", "1", asking(), CPU) == Here()
+    assert pool_of("inline", "1", asking(), CPU) == Pool()
 
 
 @pytest.mark.parametrize(("name", "workers", "message"), [
@@ -279,9 +314,9 @@ def test_what_is_no_engine_or_number_of_workers_is_refused(name, workers, messag
 def test_dask_takes_an_address_and_is_else_workers_of_this_machine(monkeypatch):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     monkeypatch.setattr(engine, "cores", lambda: 6)
-    assert pool_of("dask", "tcp://host:8786", asking(), CPU) == Cluster("tcp://host:8786", "cpu")
-    assert pool_of("dask", "2", asking(), CPU) == Local(2, "cpu")
-    assert pool_of("dask", "auto", asking(), CPU) == Local(6, "cpu")
+    assert pool_of("dask", "tcp://host:8786", asking(), CPU) == Pool(address="tcp://host:8786")
+    assert pool_of("dask", "2", asking(), CPU) == Pool(2)
+    assert pool_of("dask", "auto", asking(), CPU) == Pool(6)
 
 
 def test_dask_is_asked_for_where_it_is_not_installed(monkeypatch):
@@ -297,7 +332,7 @@ def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), pytest.raises(
         ConnectionError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9 .*; start one there with `dask scheduler`"
     ):
-        run_cells(CELLS, Trainer(), store, pool=Cluster("tcp://127.0.0.1:9", "cpu"))
+        run_cells(CELLS, Trainer(), store, pool=Pool(address="tcp://127.0.0.1:9"))
 
 
 ERRORS = """
@@ -308,7 +343,7 @@ from made_up_training import CELL
 
 import torch
 
-from repro.run.engine import Local, run_cells
+from repro.run.engine import Pool, run_cells
 from repro.run.store import Store
 
 
@@ -331,7 +366,7 @@ def main():
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        run_cells(cells, train, store, pool=Local(2, "cuda"))
+        run_cells(cells, train, store, pool=Pool(2, 1, True))
     except ChildProcessError as error:
         print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
 """
@@ -358,3 +393,15 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     for lost in "12":
         assert len({process for seed, process, _ in tried if seed == lost}) == 2
     assert {gpu for _, _, gpu in tried} == {"4", "6"}
+
+
+def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_sentence(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from made_up_training import CELLS, Trainer\n"
+        "from repro.run.engine import Pool, run_cells\nfrom repro.run.store import Store\n"
+        f"run_cells(CELLS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(2))\n")
+    path = os.pathsep.join([str(HELPERS), str(Path(engine.__file__).parents[2])])
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.count("Traceback") == 1
+    assert done.stderr.count("is imported by each of them: put what it does below") == 1

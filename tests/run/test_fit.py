@@ -15,7 +15,6 @@ from tqdm.auto import tqdm
 from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
-from repro.run.code import Code
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
 
 
@@ -96,7 +95,7 @@ def test_a_training_that_had_come_to_its_end_says_where_and_with_which_code(tmp_
     cost = train(Walk(), tmp_path)
     assert cost.keys() == {"seconds", "steps"}  # whoever has asked for it knows
     now["commit"], again = "second", Walk(fails_at=1)
-    assert train(again, tmp_path) == cost | {"commit": "first", "device": "one", "code": None}
+    assert train(again, tmp_path) == cost | {"commit": "first", "device": "one", "code": ""}
     assert again.taken == 20 and again.history == {}
 
 
@@ -104,15 +103,14 @@ def test_a_training_that_goes_on_under_other_code_or_elsewhere_says_so_and_is_of
     now = {"device": "one"}
     for name in ("cost", "hardware"):
         monkeypatch.setattr(f"repro.run.fit.{name}", lambda device: {**now})
-    monkeypatch.setattr("repro.run.code.identity", lambda module: module)
     with pytest.raises(Interrupted):
-        train(Walk(fails_at=8), tmp_path, checkpoint_seconds=0, code=Code("walks", 1, "before"))
+        train(Walk(fails_at=8), tmp_path, checkpoint_seconds=0, code="before")
     assert "other code" not in capsys.readouterr().err
     now["device"] = "two"
     with pytest.raises(Interrupted):
-        train(Walk(fails_at=15), tmp_path, checkpoint_seconds=0, code=Code("walks", 1, "after"))
+        train(Walk(fails_at=15), tmp_path, checkpoint_seconds=0, code="after")
     assert f"{tmp_path} was begun by other code" in capsys.readouterr().err
-    cost = train(Walk(), tmp_path, code=Code("walks", 1, "before"))  # the change is undone
+    cost = train(Walk(), tmp_path, code="before")  # the change is undone
     assert f"{tmp_path} was begun by other code" in capsys.readouterr().err
     assert cost["code"] == load_checkpoint(tmp_path)["cost"]["code"] == "before; after"
     assert cost["device"] == "one; two"
@@ -267,7 +265,7 @@ def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed,
         train(Walk(), folder)
     message = str(raised.value)
     assert message.startswith(f"{folder} was begun by another version of this project, or on another kind of device")
-    assert message.endswith("if any: then the cell starts anew")
+    assert message.endswith("move that folder away: then the cell starts anew")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     folder.rename(tmp_path / "away")
     folder.mkdir()

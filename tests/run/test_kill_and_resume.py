@@ -24,7 +24,7 @@ import torch
 from made_up_skeletons import made_up, tiny
 
 import repro.run.training
-from repro.run.engine import Cluster, Here, Local, run_cells
+from repro.run.engine import Pool, run_cells
 from repro.run.fit import fit
 from repro.run.store import Store
 from repro.skeleton.pretrain import Pretrainer
@@ -81,10 +81,7 @@ def work(root, what, rest="1"):
     cells = [dataclasses.replace(STUDY.cell(RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
              for seed in map(int, what)]
     store = Store(root)
-    if "://" in rest:
-        pool = Cluster(rest, "cpu")
-    else:
-        pool = Local(int(rest), "cpu") if int(rest) > 1 else Here()
+    pool = Pool(address=rest) if "://" in rest else Pool(int(rest) if int(rest) > 1 else 0)
     run_cells(cells, train_and_remember, store, pool=pool)
     print(json.dumps({cell.seed: store.run(cell).result["linear"] for cell in cells}))
 

@@ -14,7 +14,7 @@ from states import differences, outcome
 
 from repro.run import fit as fitting
 from repro.run import training
-from repro.run.engine import Here, run_cells, train_in_worker
+from repro.run.engine import Pool, run_cells, worked
 from repro.run.fit import NonFiniteLoss, fit
 from repro.run.learner import Learner
 from repro.run.store import Store
@@ -61,7 +61,7 @@ def test_lanes_take_turns_and_one_that_is_free_takes_the_next_cell(store, lanes,
     before = torch.get_num_threads()
     torch.set_num_threads(before + 1)  # each turn has those of its recipe
     try:
-        run_cells(CELLS, train := Turns(), store, pool=Here(lanes))
+        run_cells(CELLS, train := Turns(), store, pool=Pool(lanes=lanes))
         assert torch.get_num_threads() == before + 1
     finally:
         torch.set_num_threads(before)
@@ -75,7 +75,7 @@ def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(s
     def say(cell):
         return f"linear {store.run(cell).result['linear']}"
 
-    run_cells(CELLS, Turns(), store, pool=Here(3), say=say)
+    run_cells(CELLS, Turns(), store, pool=Pool(lanes=3), say=say)
     errors = capsys.readouterr().err
     assert set(re.findall(r"[\r\n]([^\r\n]*): +\d+%\|", errors)) == {"cells, 3 lanes"}
     assert "| 1.53/5 [" in errors and "| 5.0/5 [" in errors
@@ -88,33 +88,34 @@ def test_progress_of_all_lanes_is_one_line_and_every_finished_cell_has_its_own(s
 
 def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
     with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS, Turns(CD=RuntimeError("a device that was lost")), store, pool=Here(3))
+        run_cells(CELLS, Turns(CD=RuntimeError("a device that was lost")), store, pool=Pool(lanes=3))
     assert str(raised.value).splitlines() == [
         "1 of 5 cells failed, the others are done:", "  CD, seed 0: RuntimeError: a device that was lost",
         "once the reason is gone, the same command trains them again",
     ]
     assert "Traceback" in capsys.readouterr().err
     assert finished(store) == [None if cell.label == "CD" else value(cell) for cell in CELLS]
-    run_cells(CELLS, train := Turns(), store, pool=Here(3))
+    run_cells(CELLS, train := Turns(), store, pool=Pool(lanes=3))
     assert train.names() == "CD0.1 CD0.2 CD0.3"
 
 
-def test_lanes_of_a_worker_go_on_beside_an_error_and_the_others_results_are_kept(store):
+def test_a_worker_ends_the_lanes_beside_an_error_and_begins_no_further_cell(store, capsys):
     errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
-    with pytest.raises(ChildProcessError, match="RuntimeError: a device that was lost"):
-        train_in_worker(CELLS, Turns(**errors), store, 3)
+    met = worked(CELLS, Turns(**errors), store, 2, "first")  # a divergence leaves a process as it was
+    assert {key: f"{type(error).__name__}: {error}" for key, error in met.items()} == {
+        CELLS[1].key: "NonFiniteLoss: AE is nan at step 7",
+        CELLS[3].key: "ChildProcessError: RuntimeError: a device that was lost",
+        CELLS[4].key: "NonFiniteLoss: AE is nan at step 7"}
+    assert "Traceback" in capsys.readouterr().err
+    met = worked(CELLS[3:], train := Turns(CD=errors["CD"]), store, 1, "second")
+    assert [*met] == [CELLS[3].key] and train.names() == "CD0.1 CD0.2 CD0.3"
     assert finished(store) == [value(cell) if cell.label == "CE" else None for cell in CELLS]
-    ended = train_in_worker(CELLS, Turns(AE=errors["AE"]), store, 3)
-    assert [(cell.label, cell.seed, str(error)) for cell, error in ended] == [
-        ("AE", 1, "AE is nan at step 7"), ("AE", 0, "AE is nan at step 7")
-    ]
-    assert finished(store) == [None if cell.label == "AE" else value(cell) for cell in CELLS]
 
 
 def test_what_ends_the_process_leaves_no_cell_held_also_while_its_traceback_is_kept(store):
     """As where the kernel of a notebook is interrupted, and the same cell of the notebook is run again."""
     with pytest.raises(KeyboardInterrupt) as raised:
-        run_cells(CELLS, Turns(CE=KeyboardInterrupt()), store, pool=Here(3))
+        run_cells(CELLS, Turns(CE=KeyboardInterrupt()), store, pool=Pool(lanes=3))
     for cell in CELLS:
         with store.run(cell).claim() as claimed:
             assert claimed, f"{cell} is held while {raised.value!r} is looked at"
@@ -141,9 +142,9 @@ def train(monkeypatch):
 
 def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path, train, monkeypatch):
     """To the last bit. The kill comes between two cells' checkpoints, of those in the lanes all are taken up again."""
-    run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Here(1))
+    run_cells(TRAINED, train, Store(tmp_path / "one"), pool=Pool(lanes=1))
     expected = outcome(tmp_path / "one")
-    run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Here(3))
+    run_cells(TRAINED, train, Store(tmp_path / "three"), pool=Pool(lanes=3))
     assert len(expected) > 3 * len(TRAINED) and differences(outcome(tmp_path / "three"), expected) == []
     saves, save = [], fitting.save_checkpoint
 
@@ -155,8 +156,8 @@ def test_results_do_not_depend_on_lanes_also_when_a_kill_ends_them_all(tmp_path,
 
     monkeypatch.setattr(fitting, "save_checkpoint", save_or_die)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
+        run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Pool(lanes=3))
     left = [path.parent.name for path in (tmp_path / "killed").glob("cells/*/checkpoint.pt")]
     assert len(left) >= 3 and len(set(saves[-3:])) == 3
-    run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Here(3))
+    run_cells(TRAINED, train, Store(tmp_path / "killed"), pool=Pool(lanes=3))
     assert differences(outcome(tmp_path / "killed"), expected) == []

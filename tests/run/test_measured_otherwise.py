@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import os
 import threading
 
 import pytest
@@ -16,9 +15,9 @@ from repro import run_table
 from repro.experiments import chosen, find_table, plan
 from repro.recipe import setting
 from repro.run import training
-from repro.run.engine import Here, run_cells
+from repro.run.engine import Pool, run_cells
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, read_description
 from repro.skeleton.recipe import SKELETONS
 
 CPU = torch.device("cpu")
@@ -58,7 +57,7 @@ def taken(monkeypatch):
 
 def run(store, *cells, study=STUDY, lanes=1):
     """Bring cells to their results; these without what they cost."""
-    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Here(lanes))
+    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Pool(lanes=lanes))
     return [{name: value for name, value in store.run(each).result.items() if name != "cost"} for each in cells]
 
 
@@ -90,9 +89,10 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
     assert found == run(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
     assert taken == [0] * 8
     for each in order:
-        folder, whole = store.folder(each.key), apart.folder(each.key)
-        assert losses(folder) == losses(whole)
+        folder, whole = store.run(each).trained_in, apart.folder(each.key)
+        assert folder == store.folder(USUAL.key) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
+    assert {row["key"] for row in Store(store.root).finished()} == {each.key for each in order}
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
@@ -101,7 +101,24 @@ def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(sto
     taken.clear()
     assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
     assert taken == [] and {path: path.read_bytes() for path in before} == before
-    assert os.path.samefile(*(store.folder(each.key) / "checkpoint.pt" for each in (USUAL, HALF)))
+    assert Store(store.root).folder(HALF.key) == store.folder(USUAL.key) / HALF.key
+    assert Store(store.root).trained_in(HALF.key) == store.folder(USUAL.key)
+
+
+def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
+    run(store, HALF)
+    described = read_description(store.folder(USUAL.key) / "recipe.json")
+    assert (described["key"], described["changes"], described["recipe"]["scale"]) == (USUAL.key, {}, 2.0)
+
+
+@pytest.mark.parametrize("first", [HALF, dataclasses.replace(HALF, trained=None)], ids=["otherwise", "by itself"])
+def test_a_cell_that_two_presets_ask_for_is_measured_once(store, taken, first):
+    """Under one of them it measures the training of another cell, under the other it is trained by itself."""
+    expected = run(store, first)
+    taken.clear()
+    for other in (HALF, dataclasses.replace(HALF, trained=None)):
+        assert run(Store(store.root), other, study=dataclasses.replace(STUDY, measure=None)) == expected
+    assert taken == []
 
 
 def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, taken):
@@ -130,26 +147,11 @@ def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(
     assert run(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
 
 
-def test_what_is_killed_before_it_has_all_of_its_training_takes_it_over_again(store, taken, monkeypatch):
-    link = os.link
-
-    def killed(source, target):
-        link(source, target)
-        if source.name == "progress.jsonl":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "link", killed)
-    with pytest.raises(KeyboardInterrupt):
-        run(store, HALF)
-    monkeypatch.undo()
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-
-
 def test_the_cost_is_that_of_the_training(store, monkeypatch):
     run(store, HALF)
     cost = store.run(HALF).result["cost"]
     monkeypatch.setattr(training.devices, "cost", lambda device: {"finished": "later", "commit": "another"})
-    monkeypatch.setattr("repro.run.code.identity", lambda module: "other code")
+    monkeypatch.setattr("repro.run.code.identity", lambda modules: "other code")
     run(store, USUAL, TENFOLD)
     known = {name: value for name, value in cost.items() if name not in ("finished", "peak_mb")}
     for each in (USUAL, TENFOLD):
@@ -157,14 +159,21 @@ def test_the_cost_is_that_of_the_training(store, monkeypatch):
         assert {name: found[name] for name in known} == known and found["finished"] <= cost["finished"]
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half of one")])
-def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, damage):
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, lost):
     run(store, USUAL)
-    damage(store.folder(USUAL.key) / "checkpoint.pt")
-    before = {path.name for path in store.folder(USUAL.key).iterdir()}
+    checkpoint = store.folder(USUAL.key) / "checkpoint.pt"
+    if lost:
+        checkpoint.unlink()
+    else:
+        checkpoint.write_bytes(b"half of one")
+        with pytest.raises(ValueError, match="has lost its weights; give the same command again, and plain"):
+            run(store, HALF)
+    before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.is_file()}
     taken.clear()
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert {path.name for path in store.folder(USUAL.key).iterdir()} == before
+    assert store.run(HALF).trained_in == store.folder(HALF.key)
+    assert {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.is_file()} == before
 
 
 def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):

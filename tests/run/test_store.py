@@ -34,7 +34,7 @@ def test_the_key_depends_on_what_decides_a_training_alone(change, same):
 
 def test_neighbouring_parts_of_the_key_do_not_run_into_each_other():
     cells = [dataclasses.replace(CELL, seed=seed, digest=digest, version=version)
-             for seed, digest, version in ((1, "1", 1), (11, "", 1), (1, "", 11), (1, "11", 1), (1, "1", 11))]
+             for seed, digest, version in ((1, "1", 1), (11, "1", 1), (1, "1", 11), (1, "11", 1), (11, "1", 11))]
     assert len({cell.key for cell in cells}) == len(cells)
 
 

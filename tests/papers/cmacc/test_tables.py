@@ -34,7 +34,7 @@ MEASURED = {  # else by the target
 
 
 def recipes_of(table, dataset=None, **choices):
-    return [cell.recipe for cell, _ in asked(TABLES[table], dataset, **choices)]
+    return [cell.recipe for cell in asked(TABLES[table], dataset, **choices)]
 
 
 def measures():
@@ -57,7 +57,7 @@ def frame_of(table, dataset=None, **choices):
 
 def tidy_of(table, dataset=None, **choices):
     """The same results, a row for each cell."""
-    cells = [cell for cell, _ in asked(TABLES[table], dataset, **choices)]
+    cells = [cell for cell in asked(TABLES[table], dataset, **choices)]
     return CLIPS.tidy(finished(cells, measures()))
 
 
@@ -120,7 +120,7 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
 def test_the_same_cell_has_one_key_in_every_table():
     grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
     own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
-    keys = {table: [cell.key for cell, _ in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
+    keys = {table: [cell.key for cell in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
             for table in LAYOUTS}
     assert len({*itertools.chain(*keys.values())}) == 1 and all(len(found) == 1 for found in keys.values())
 
@@ -280,9 +280,9 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
     np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
     assert set(frame["trained_on"]) == {303}
-    pairs = asked(table, "esc50", **choices)
-    stored = finished([cell for cell, _ in pairs][:-1], measure)  # the second seed lacks a fold
-    some = table.numbers({cell.key: row for cell, row in pairs}, stored).query("method == 'smoco'")
+    cells = asked(table, "esc50", **choices)
+    stored = finished(cells[:-1], measure)  # the second seed lacks a fold
+    some = table.numbers({cell.key: cell for cell in cells}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
 
 

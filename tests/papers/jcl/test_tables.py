@@ -12,7 +12,7 @@ KEYS, MODELS = TABLES["positive_keys"], TABLES["similarity_variance"]
 
 
 def cells(table, dataset=None, **choices):
-    return [cell for cell, _ in asked(table, dataset, **choices)]
+    return [cell for cell in asked(table, dataset, **choices)]
 
 
 def swept(cells):

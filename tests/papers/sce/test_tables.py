@@ -14,13 +14,13 @@ NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_i
 
 
 def places(dataset=None, **choices):
-    recipes = [cell.recipe for cell, _ in asked(GRID, dataset, **choices)]
+    recipes = [cell.recipe for cell in asked(GRID, dataset, **choices)]
     return [(recipe.method, recipe.temperature, recipe.key_temperature) for recipe in recipes]
 
 
 def test_the_methods_in_one_setting():
     methods = ["random", "supervised", "moco", "ressl", "sce", "jcl"]
-    recipes = [cell.recipe for cell, _ in asked(TABLES["image_methods"], "cifar10")]
+    recipes = [cell.recipe for cell in asked(TABLES["image_methods"], "cifar10")]
     assert recipes == [paper("cifar10", method) for method in methods]
 
 

@@ -82,6 +82,6 @@ def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeyp
 
 
 def test_cells_on_real_data_are_the_papers():
-    cells = [cell for cell, _ in asked(tables.TABLES["taxonomy"], "ucla")]
+    cells = [cell for cell in asked(tables.TABLES["taxonomy"], "ucla")]
     assert [cell.recipe for cell in cells] == [PRESETS["paper"]("ucla", name) for name in METHODS]
     assert len(asked(tables.TABLES["encoder_collapse"], "ucla", preset="quick")) == 10

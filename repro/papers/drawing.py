@@ -1,0 +1,155 @@
+"""Pictures: of tables and experiments, and those that a paper draws of frames and of several experiments."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame, Series
+
+from repro import experiments, papers
+from repro.data.disk import scratch
+from repro.data.parallel import processes
+from repro.recipe import choose
+from repro.run import frames as saved_frames
+from repro.run.device import cores
+from repro.run.export import everything
+from repro.run.store import Cell
+from repro.table import NUMBERS, Table
+
+
+def draw(name: str, rows: DataFrame) -> Any:
+    """The figure of a table or a picture, as its paper draws it.
+
+    Args:
+        name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
+        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
+            one all stored cells, as `run.export.everything` does. ValueError if there are none, or columns are lacking.
+    """
+    tables, pictures = papers.tables(), papers.pictures()
+    if name in pictures:
+        return pictures[name].plot(pictures[name].rows(rows))
+    table = tables[name] if name in tables else experiments.find(name).declared
+    choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
+    if rows.empty:
+        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
+    if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
+        raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
+    drawing, shown = _in_settings(table, rows)
+    return drawing(shown)
+
+
+def _in_settings(table: Table, rows: DataFrame) -> tuple[Any, DataFrame]:
+    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
+
+    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
+    drawing that is none, a `Plot` has a line for every row.
+    """
+    from repro.report import plots, style
+    from repro.report.text import telling_apart
+
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
+    if not further or not table.drawing:
+        return table.drawing, rows
+    drawing = table.drawing
+    if not isinstance(drawing, plots.Plot):
+        named = table.study.recipe.named_by
+        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named)
+        further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
+    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
+    shared = []
+    for departures in rows.get("departures", [{}] * len(rows)):
+        shared.append({name: value for name, value in departures.items() if name not in further})
+    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
+
+
+def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
+    """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
+
+    A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
+
+    Args:
+        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
+        names: of experiments and pictures, by default all; ValueError names those there are. One of which no cell is
+            finished is an error.
+    """
+    cells = everything()
+    experiments.warn_of_other_code(cells, experiments.studies().values())
+    known = [*papers.saved(), *papers.pictures()]
+    chosen = [choose("name", name, known) for name in names] or known
+    with scratch(folder / ".figures") as beside:
+        made = _drawn(chosen, cells, beside, bool(names))
+        failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}
+        files = [path for name in chosen if name not in failed for path in made[name]]
+        return [path.replace(folder / path.name) for path in files], failed
+
+
+def _drawn(names: Sequence[str], cells: DataFrame, folder: Path, required: bool) -> dict[str, Any]:
+    """The files of `_draw` by name, or what stopped it; those of a process that was lost are each drawn once more."""
+    made: dict[str, Any] = {}
+    with processes(min(len(names), cores())) as executor:
+        drawings = {name: executor.submit(_draw, name, cells, folder / name, required) for name in names}
+        for name, drawing in drawings.items():
+            made[name] = drawing.exception() or drawing.result()
+    lost = [name for name in names if isinstance(made[name], BrokenProcessPool)]
+    if len(names) > 1:
+        for name in lost:
+            made |= _drawn([name], cells, folder, required)
+    return made
+
+
+def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]:
+    """Write the rows of an experiment or a picture of stored cells and draw them; returns the files.
+
+    ValueError if nothing is finished of one that is required.
+    """
+    from repro.report import plots
+    from repro.report.text import in_text
+
+    pictures = papers.pictures()
+    if name in pictures:
+        declared = pictures[name]
+        asked: dict[str, Cell] = {}
+        for experiment in map(experiments.find, declared.experiments):
+            asked |= experiment.asked()
+        rows = cells
+        if declared.frame:
+            rows = experiments.frames(asked.values(), declared.frame, declared.fields, cells)
+        if len(rows) or not declared.frame:
+            rows = declared.rows(rows)
+        drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
+    else:
+        experiment = experiments.find(name)
+        keys, rows = [*experiment.asked()], experiment.rows(cells)
+        drawn, shown = _in_settings(experiment.declared, rows) if len(rows) else (None, rows)
+    if rows.empty:
+        if required:
+            raise ValueError("none of its cells is finished; `repro run` trains them")
+        return []
+    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
+    if drawn and len(shown) > 1:  # one number is no figure
+        order = {key: place for place, key in enumerate(keys)}
+        behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
+        written += plots.publish(stem, drawn, shown, behind)
+    return written
+
+
+def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
+    """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
+
+    That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
+    them is not finished.
+    """
+    experiment = experiments.find(name)
+    rows, by_seed = experiment.rows(cells), experiment.rows(cells, ["seed"])
+    named, table = experiment.declared.study.recipe.named_by, experiment.declared
+    kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
+    plain = dataclasses.replace(experiment, fields=kept).rows(cells, ["seed"])
+    shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
+    by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
+    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("departures", errors="ignore")]
+    usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
+    rows.insert(rows.columns.get_loc("published"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
+    return rows
