@@ -117,7 +117,7 @@ def run(
 
     from repro import experiments
     from repro.papers import sources
-    from repro.report.text import in_text, readable
+    from repro.report.text import in_text, readable, remarks
     from repro.run import device as devices
 
     where = {"device": device, "engine": engine, "workers": workers}
@@ -136,8 +136,10 @@ def run(
                 write_atomically(file, lambda temporary: written.to_csv(temporary, index=False))
             if output is not None and file is None:
                 print(written.to_csv(index=False), end="")
+                print(*remarks(rows), sep="\n", file=sys.stderr)
             elif every:
                 print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
+                print(*remarks(rows), sep="\n")
             else:
                 print(readable(rows))
             if base and len(rows):

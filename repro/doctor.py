@@ -103,8 +103,9 @@ def examined_cells(say: Say) -> Iterator[str]:
 
 
 def examined_means(say: Say) -> Iterator[str]:
-    """Which seeds an older evaluation measured, and, said alone, where seeds of one recipe ran in different ways."""
+    """Which seeds another evaluation measured, and, said alone, where seeds of one recipe ran in different ways."""
     from repro.experiments import studies
+    from repro.report.text import MEASURE
     from repro.table import compositions
 
     cells = everything(lambda problem: None)  # what is damaged has been named
@@ -114,10 +115,9 @@ def examined_means(say: Say) -> Iterator[str]:
             continue
         alike = tidy[[*study.fields, "digest", "version"]].astype(str).agg(" ".join, axis="columns")
         for (_, dataset), runs in tidy.groupby([alike, "dataset"], sort=False):
-            measured = runs["evaluation"].map(study.measured_alike)
-            if older := [*runs["key"][measured < measured.max()]]:
-                yield (f"an older evaluation than that of other seeds measured {', '.join(older)}, which are in no "
-                       "mean; delete these folders if REPRO_RUNS has them, and run the table again")
+            averaged = study.averaged(runs["evaluation"], runs["dataset"])
+            if others := [*runs["key"][~averaged]]:
+                yield f"another evaluation measured {', '.join(others)}, which are in no mean; {MEASURE}"
             recipes.update((dataset, remark) for remark in compositions(runs))
         for (dataset, remark), count in recipes.items():
             say(f"{study.name} on {dataset}: {remark}, of {count} recipe{'s' * (count > 1)}")

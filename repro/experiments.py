@@ -32,7 +32,7 @@ from repro.data import manifest
 from repro.recipe import choose, parse_numbers
 from repro.run import code
 from repro.run import frames as saved_frames
-from repro.run.export import everything, rows_of
+from repro.run.export import everything, exported, rows_of, with_owners
 from repro.run.store import Cell, Store, warn_once
 from repro.table import Study, Table, require_parameter, resolved
 
@@ -123,7 +123,7 @@ def table_of(
     if train == "missing":
         _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
         table.after(cells, device)
-    stored = everything() if train == "never" else rows_of(cells, Store())
+    stored = everything() if train == "never" else with_owners(rows_of(cells, Store()), exported())
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():

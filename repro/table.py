@@ -26,6 +26,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers, swept
+from repro.report.text import in_text
 from repro.run import code
 from repro.run.export import committed_fields, rows_of
 from repro.run.store import Cell, Store, check_parts, evaluation_of, warn_once
@@ -157,11 +158,19 @@ class Study:
         along = self.probe is not None and recipe.probe_every not in (0, usual.probe_every)
         return recipe.replace(**settings) if differs and not along else None
 
-    def measured_alike(self, evaluation: int) -> int:
-        """The first evaluation that measured as this one did, but for what was added since."""
-        while evaluation in self.additions:
-            evaluation -= 1
-        return evaluation
+    def averaged(self, evaluations: Series, recipes: Series) -> Series:
+        """Which cells may be averaged with others of their recipe: those that its newest evaluation measured.
+
+        An evaluation that only added measures counts as the one before it. Those of later code than this are left out.
+        """
+        def measured_alike(evaluation: int) -> int:
+            while evaluation in self.additions:
+                evaluation -= 1
+            return evaluation
+
+        known = evaluations <= self.evaluation
+        alike = evaluations.map(measured_alike).where(known)
+        return known & (alike == alike.groupby(recipes).transform("max"))
 
     @property
     def modules(self) -> set[str]:
@@ -520,18 +529,18 @@ class Table:
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
         table = table.join(means)
-        remarks: dict[str, list[int]] = {}
+        rows_named = [tuple(map(str, row)) for row in in_text(table[columns]).itertuples(index=False)]
+        remarks: dict[str, list[tuple[str, ...]]] = {}
         for place, (_, group) in enumerate(groups):
             for remark in compositions(group):
-                remarks.setdefault(remark, []).append(place)
+                remarks.setdefault(remark, []).append(rows_named[place])
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
     def _finished(self, by_key: Mapping[str, Cell], cells: DataFrame) -> DataFrame:
         """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for.
 
-        Of a recipe's cells those that its newest evaluation measured, or one that measured alike; `left_out` in
-        `attrs` tells of the others.
+        Of a recipe's cells those that may be averaged, see `Study.averaged`; `left_out` in `attrs` tells of the others.
         """
         cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
         if cells.empty:
@@ -543,13 +552,13 @@ class Table:
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
             departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
-        measured = cells["evaluation"].map(self.study.measured_alike)
-        newest = measured == measured.groupby(cells["recipe_number"]).transform("max")
-        rows = self.arrange(cells[newest].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
+        averaged = self.study.averaged(cells["evaluation"], cells["recipe_number"])
+        rows = self.arrange(cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
         store, left_out = Store(), []
-        for cell in cells[~newest].to_dict("records"):
+        for cell in cells[~averaged].to_dict("records"):
             folder = store.folder(cell["key"]).relative_to(store.root)
-            left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder})")
+            later = ", of a later version than this" * (cell["evaluation"] > self.study.evaluation)
+            left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder}{later})")
         rows.attrs["left_out"] = left_out
         return rows
 
@@ -573,8 +582,11 @@ def compositions(runs: DataFrame) -> Iterator[str]:
     """What a reader should know of the mean over these runs: whose they are, and where they differ in how they ran."""
     if replaced := int(runs.get("whose", Series(dtype=str)).eq("replaces ours").sum()):
         yield f"{replaced} of yours in place of ours"
+    costs: list[dict[str, Any]] = []
+    for cost in runs["cost"]:
+        costs += cost if isinstance(cost, list) else [cost]  # of a mean over splits there are several
     for preposition, name in (("in", "precision"), ("on", "device")):
-        counts = runs["cost"].str.get(name).fillna(f"an unrecorded {name}").value_counts()
+        counts = Series(costs).str.get(name).fillna(f"an unrecorded {name}").value_counts()
         if len(counts) > 1:
             first, *others = (f"{preposition} {value}" for value in counts.index)
             parts = [f"{counts.iloc[0]} runs {first}", *map("{} {}".format, counts.iloc[1:], others)]

@@ -39,8 +39,11 @@ def pytest_unconfigure(config):
 
 def refuse_runs_of_the_project(event, arguments):
     """Fail the test that reads or writes below `runs/` of the project, where whoever tests has theirs."""
-    if event in ("open", "os.listdir", "os.scandir", "os.mkdir"):
-        path = str(arguments[0])  # a relative one may be of another folder than the current one
+    if event in ("open", "os.listdir", "os.scandir", "os.mkdir", "os.rename", "os.remove", "os.rmdir"):
+        path = "" if arguments[0] is None or isinstance(arguments[0], int) else os.fsdecode(arguments[0])
+        if os.sep not in path:  # of the folder that a descriptor is of
+            return
+        path = os.path.realpath(path)
         if path == PROJECT_RUNS or path.startswith(PROJECT_RUNS + os.sep):
             pytest.fail(f"a test touches {path}: results of whoever tests would decide whether it passes")
 

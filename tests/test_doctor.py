@@ -161,7 +161,7 @@ def test_seeds_that_were_measured_or_ran_otherwise_are_listed(runs, monkeypatch)
     monkeypatch.setattr("repro.run.export.exported", lambda tell: committed)
     said = []
     problem, = doctor.examined_means(said.append)
-    assert problem.startswith(f"an older evaluation than that of other seeds measured {cells[0].key}, which are in no")
+    assert problem.startswith(f"another evaluation measured {cells[0].key}, which are in no mean; run the table")
     assert said == [f"skeletons on synthetic: {remark}, of 1 recipe" for remark in (
         "1 of yours in place of ours", "3 runs in bfloat16, 1 in float32", "2 runs on no. 0, 2 on no. 1")]
 

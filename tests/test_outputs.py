@@ -22,6 +22,7 @@ def places(tmp_path, monkeypatch):
     """Names of what an output cannot be; whether a device is a device is seen without being root."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/null")
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "regular").write_text("theirs")
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -33,7 +34,8 @@ def no_longer(*arguments, **further):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "pipe", "link", "", "regular/below"])
+@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "pipe", "link", "", "regular/below", "absent/../pipe",
+                                  "loop"])
 def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_is_computed(
         repro, places, monkeypatch, command, name):
     for function in ("run.training.train", "papers.drawing.redraw", "book.build", "encoders.export",
@@ -41,8 +43,7 @@ def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_i
         monkeypatch.setattr(f"repro.{function}", no_longer)
     devices = {device: os.stat(device) for device in ("/dev/full", "/dev/null")}
     message = refused(repro(*command, "--output", name))
-    assert message.startswith(f"repro: --output {name}") or message.startswith(f"repro: --output {name!r} ")
-    assert "; name a " in message
+    assert message.startswith((f"repro: --output {name} ", f"repro: --output {name!r} ")) and "; name a " in message
     assert all(os.stat(device).st_rdev == before.st_rdev for device, before in devices.items())
     assert stat.S_ISFIFO(os.stat("pipe").st_mode) and (places / "regular").read_text() == "theirs"
 
@@ -61,21 +62,43 @@ def test_a_folder_is_no_file_and_a_file_or_standard_output_no_folder(repro, plac
 def test_standard_output_gets_every_column_and_nothing_else(repro, places, name):
     status, out, _ = repro(*RUN, "--output", name)
     table = pd.read_csv(io.StringIO(out))
-    assert status == 0 and table["objectives"].tolist() == ["random"] and {"ours", "n_seeds", "linear"} & {*table}
-    assert sorted(os.listdir(places)) == ["folder", "link", "pipe", "regular", "runs"]
+    assert status == 0 and table["objectives"].tolist() == ["random"] and {"ours", "n_seeds", "knn1"} <= {*table}
+    assert sorted(os.listdir(places)) == ["folder", "link", "loop", "pipe", "regular", "runs"]
 
 
-def test_standard_output_that_is_a_file_is_not_replaced(places):
-    """As with `repro run ... --output /dev/stdout >> log`."""
+def test_a_stream_that_is_a_file_is_not_replaced(places):
+    """As with `repro run ... --output /dev/stdout >> log`, by whatever name."""
     (places / "log").write_text("before\n")
     before = os.stat("log").st_ino
-    with open("log", "a") as log:
-        subprocess.run([sys.executable, "-m", "repro", *RUN, "--output", "/dev/stdout"], stdout=log, check=True,
-                       env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def run(name, **streams):
+        with open("log", "a") as log:
+            given = {stream: log for stream in streams}
+            return subprocess.run([sys.executable, "-m", "repro", *RUN, "--output", name], **given, check=False,
+                                  env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode
+
+    assert run("//dev/fd/1", stdout=True) == 0 and run("/dev/stderr", stderr=True) == 2
     assert os.stat("log").st_ino == before and (places / "log").read_text().startswith("before\nobjectives,")
 
 
+def test_a_link_to_a_file_stays_and_a_name_of_ones_home_is_understood(repro, places, monkeypatch):
+    monkeypatch.setenv("HOME", str(places / "folder"))
+    (places / "to").symlink_to("regular")
+    for name, written in (("to", places / "regular"), ("~/x.csv", places / "folder" / "x.csv")):
+        assert repro(*RUN, "--output", name)[0] == 0
+        assert written.read_text().startswith("objectives,")
+    assert (places / "to").is_symlink() and not (places / "~").exists()
+
+
+def test_a_pipe_in_the_place_of_the_log_is_refused_before_anything_is_trained(repro, places, monkeypatch):
+    monkeypatch.setattr(training, "train", no_longer)
+    (places / "runs").mkdir()
+    os.mkfifo(places / "runs" / "finished.log")
+    assert "finished.log is a device, a pipe or a socket" in refused(repro(*RUN))
+
+
 def test_whatever_writes_leaves_a_device_in_its_place(places):
-    with pytest.raises(ValueError, match="link is a device, a pipe or a socket; name a new or a regular file"):
-        write_atomically(places / "link", lambda temporary: temporary.write_text("ours"))
-    assert sorted(os.listdir(places)) == ["folder", "link", "pipe", "regular"]
+    for name in ("link", "absent/../link"):
+        with pytest.raises(ValueError, match="link is a device, a pipe or a socket; name a new or a regular file"):
+            write_atomically(places / name, lambda temporary: temporary.write_text("ours"))
+    assert sorted(os.listdir(places)) == ["absent", "folder", "link", "loop", "pipe", "regular"]

@@ -18,7 +18,9 @@ def test_runs_of_tests_lie_outside_of_the_project():
 
 @pytest.mark.parametrize("touch", [
     lambda runs: (runs / "cells" / "result.json").read_text(), lambda runs: [*runs.iterdir()],
-    lambda runs: [*os.scandir(str(runs))], lambda runs: (runs / "cells").mkdir(),
+    lambda runs: [*os.scandir(str(runs))], lambda runs: (runs / "cells").mkdir(), lambda runs: os.listdir(bytes(runs)),
+    lambda runs: (runs / ".." / "tests" / ".." / "runs" / "x").read_text(), lambda runs: (runs / "x").unlink(),
+    lambda runs: (runs / "x").rename(runs / "y"), lambda runs: Path(os.path.relpath(runs), "x").read_text(),
 ])
 def test_a_test_that_touches_the_runs_of_the_project_fails(touch):
     with pytest.raises(pytest.fail.Exception, match="results of whoever tests would decide"):

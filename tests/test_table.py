@@ -390,7 +390,7 @@ def test_a_measure_that_a_seed_lacks_has_no_mean_and_one_that_is_missing_is_not_
 
 def measured_by(study, *evaluations):
     """The rows of a table of two recipes whose seeds were measured by these evaluations, each 1,000 above the last."""
-    declared = dataclasses.replace(METHODS, study=study)
+    declared = dataclasses.replace(METHODS, study=dataclasses.replace(study, evaluation=4))
     return numbers(declared, lambda cell: written(
         cell, 37.75 + 1000.0 * cell.seed, evaluation=evaluations[cell.seed]), "ucla", seeds=f"0-{len(evaluations) - 1}")
 
@@ -399,8 +399,14 @@ def test_a_mean_is_over_runs_of_the_newest_evaluation_and_the_others_are_told():
     found = measured_by(TOY, 2, 3, 3)
     assert found["ours"].tolist() == [1537.75] * 2 and found["n_seeds"].tolist() == [2, 2]
     line, = remarks(found)
-    assert line.startswith("left out of the means, as an older evaluation measured them: plain, seed 0 (cells/")
-    assert "; heavy, seed 0 (cells/" in line and "Delete these folders if REPRO_RUNS has them" in line
+    assert line.startswith("left out of the means, as another evaluation measured them: plain, seed 0 (cells/")
+    assert "; heavy, seed 0 (cells/" in line and "run the table without --train never, which measures them" in line
+
+
+def test_what_later_code_has_measured_is_left_out_and_leaves_out_nobody():
+    found = measured_by(TOY, 4, 99, 4)
+    assert found["ours"].tolist() == [1037.75] * 2 and found["n_seeds"].tolist() == [2, 2]
+    assert "seed 1 (cells/" in remarks(found)[0] and ", of a later version than this)" in remarks(found)[0]
 
 
 def test_an_evaluation_that_only_measures_more_leaves_nobody_out():
@@ -419,7 +425,8 @@ def test_a_row_over_several_precisions_and_processors_says_how_many_of_each():
     found = numbers(METHODS, measured, "ucla", seeds="0-4")
     assert remarks(found) == ["plain: 3 runs in float32, 2 in bfloat16", "all rows: 3 runs on Xeon, 2 on EPYC"]
     assert readable(found).splitlines()[-2:] == remarks(found)
-    assert remarks(found[1:]) == ["heavy: 3 runs on Xeon, 2 on EPYC"]
+    assert remarks(found[1:]) == ["heavy: 3 runs on Xeon, 2 on EPYC"] and remarks(found[:0]) == []
+    assert remarks(found[::-1].reset_index(drop=True)) == remarks(found)
     assert not remarks(numbers(METHODS, measured, "ucla", seeds="0-2"))
 
 
@@ -561,15 +568,15 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
     assert not remarks(found)
 
 
-def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch):
+@pytest.mark.parametrize("train", ["never", "missing"])
+def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch, train):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
     rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
     monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
     Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
-    found = run_table("made_up", "ucla", train="never", seeds="0-1")
-    first, *_ = found.values.tolist()
-    assert (found["ours"][0], found["n_seeds"][0]) == (50.5, 2)
-    assert remarks(found) == [f"{first[0]} {first[1]}: 1 of yours in place of ours"]
+    found = run_table("made_up", "ucla", train=train, seeds="0-1" if train == "never" else "0")
+    assert (found["ours"][0], found["n_seeds"][0]) == ((50.5, 2) if train == "never" else (51.0, 1))
+    assert f"{found['method'][0]} {found['depth'][0]}: 1 of yours in place of ours" in remarks(found)
 
 
 @pytest.mark.usefixtures("declared")

@@ -115,11 +115,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         ValueError: if it is there and no regular file, such as a device, which would be replaced by one.
         OSError: as `naming`.
     """
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is {kind_of(path)}; name a new or a regular file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with naming(path, temporary):
         path.parent.mkdir(parents=True, exist_ok=True)
+        require_regular(path)  # only now, as a name may lead through a folder that was not there
         try:
             write(temporary)
             with temporary.open("r+b") as file:
@@ -127,6 +126,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def require_regular(path: Path) -> None:
+    """Raise ValueError if there is something at a path that is no regular file, such as a device or a pipe."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is {kind_of(path)}; name a new or a regular file")
 
 
 def kind_of(path: Path) -> str:
@@ -147,29 +152,40 @@ def require_writable(folder: Path) -> None:
 def output_file(name: str) -> Path | None:
     """The file that a command is to write, None for standard output, told before anything is computed.
 
+    Links are followed, so that what they lead to is written and they stay.
+
     Raises:
         ValueError: if a folder is named, or what is no regular file.
         OSError: if nothing can be written there.
     """
-    if name in STANDARD_OUTPUT:
+    given = os.path.expanduser(name)
+    if name in STANDARD_OUTPUT or _is_stream(given, 1):
         return None
-    path = Path(name)
-    if path.exists() and not path.is_file():
-        raise ValueError(f"--output {name} is {kind_of(path)}; name a new or a regular file, or - for standard output")
-    if not name or name.endswith(os.sep):
-        raise ValueError(f"--output {name!r} names no file; name a new or a regular file, or - for standard output")
+    path, instead = Path(os.path.realpath(given)), "name a new or a regular file, or - for standard output"
+    if not name or name.endswith(os.sep) or path.is_symlink():
+        raise ValueError(f"--output {name!r} names no file; {instead}")
+    if (path.exists() and not path.is_file()) or _is_stream(given, 0) or _is_stream(given, 2):
+        raise ValueError(f"--output {name} is {kind_of(path)}; {instead}")
     _check_place(name, path.parent)
     return path
 
 
 def output_folder(name: str) -> Path:
     """The folder that a command is to write to, told before anything is computed; raises as `output_file`."""
-    path = Path(name)
+    path = Path(os.path.realpath(os.path.expanduser(name)))
     if name in ("", *STANDARD_OUTPUT) or (os.path.lexists(path) and not path.is_dir()):
         kind = kind_of(path) if path.exists() else "no folder"
         raise ValueError(f"--output {name!r} is {kind}; name a new folder or one that is there")
     _check_place(name, path)
     return path
+
+
+def _is_stream(name: str, descriptor: int) -> bool:
+    """Whether a name, such as /dev/fd/2, is that of what this process has open there; a terminal has other names."""
+    try:
+        return os.path.samestat(os.stat(name), os.fstat(descriptor))
+    except (OSError, ValueError):
+        return False
 
 
 def _check_place(name: str, folder: Path) -> None:

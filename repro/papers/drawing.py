@@ -1,6 +1,7 @@
 """Pictures: of tables and experiments, and those that a paper draws of frames and of several experiments."""
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -106,7 +107,7 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
     ValueError if nothing is finished of one that is required.
     """
     from repro.report import plots
-    from repro.report.text import in_text
+    from repro.report.text import in_text, remarks
 
     pictures = papers.pictures()
     if name in pictures:
@@ -128,6 +129,9 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         if required:
             raise ValueError("none of its cells is finished; `repro run` trains them")
         return []
+    if name not in pictures and (cells["whose"][cells["key"].isin(keys)] != "ours").any():
+        for line in remarks(rows):
+            print(f"{name}: {line}", file=sys.stderr)
     written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
     if drawn and len(shown) > 1:  # one number is no figure
         order = {key: place for place, key in enumerate(keys)}

@@ -12,6 +12,8 @@ from repro.recipe import in_words
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDTH = 100     # columns of a terminal
+MEASURE = ("run the table without --train never, which measures them again; of one that has lost its weights delete "
+           "the folder first")
 MOST_NAMED = 4  # rows that a remark is about by name
 NARROWEST = 12  # of them a text keeps at least
 WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
@@ -38,16 +40,19 @@ def readable(rows: DataFrame) -> str:
 def remarks(rows: DataFrame) -> list[str]:
     """What is to be known of the means of rows of `repro.run_table`, a line each; none if nothing is.
 
-    Which seeds an older evaluation measured, so that no mean has them; then which rows are over runs of several
+    Which seeds another evaluation measured, so that no mean has them; then which rows are over runs of several
     precisions or processors, and how many of the reader's own runs stand in place of committed ones.
     """
-    lines = []
+    lines: list[str] = []
+    if rows.empty:
+        return lines
     if left_out := rows.attrs.get("left_out"):
-        lines.append("left out of the means, as an older evaluation measured them: " + "; ".join(left_out) + ". Delete "
-                     "these folders if REPRO_RUNS has them, and run the table again")
+        lines.append(f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}; {MEASURE}")
     names, _ = _telling_apart(rows)
-    for remark, places in rows.attrs.get("remarks", {}).items():
-        labels = [" ".join(names.loc[place]) for place in places if place in names.index]
+    whole = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str).itertuples(index=False)
+    labels_of = dict(zip(map(tuple, whole), names.agg(" ".join, axis="columns"), strict=True))
+    for remark, named in rows.attrs.get("remarks", {}).items():
+        labels = [labels_of[row] for row in named if row in labels_of]
         further = f" and {len(labels) - MOST_NAMED} more" * (len(labels) > MOST_NAMED)
         who = "all rows" if len(labels) == len(rows) > 1 else ", ".join(labels[:MOST_NAMED]) + further
         if labels:

@@ -89,9 +89,13 @@ def everything(tell: Tell = warn_once) -> DataFrame:
     One more column, `whose`, says of each: "ours", "yours", or "replaces ours", where both have trained it.
     """
     committed = exported(tell)
-    cells = merged(committed, finished_cells(Store(), tell))
+    return with_owners(merged(committed, finished_cells(Store(), tell)), committed)
+
+
+def with_owners(cells: DataFrame, committed: DataFrame) -> DataFrame:
+    """Cells with the column `whose` of `everything`, by the committed ones."""
     numbers = committed["key"] + committed["metrics"] + committed["cost"]
-    cells["whose"] = "yours"
+    cells = cells.assign(whose="yours")
     cells.loc[cells["key"].isin(committed["key"]), "whose"] = "replaces ours"
     cells.loc[(cells["key"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
     return cells

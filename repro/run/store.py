@@ -26,7 +26,15 @@ from typing import Any
 import filelock
 
 from repro.data import manifest
-from repro.data.disk import acquire, alone, read_file, remove_half_written, require_writable, write_atomically
+from repro.data.disk import (
+    acquire,
+    alone,
+    read_file,
+    remove_half_written,
+    require_regular,
+    require_writable,
+    write_atomically,
+)
 from repro.recipe import Recipe, entry_name
 
 PARTS = {  # of `recipe.json`
@@ -231,6 +239,7 @@ class Store:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
             require_writable(self.root)
+            require_regular(self.root / "finished.log")
         except OSError as error:
             raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error

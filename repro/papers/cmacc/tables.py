@@ -88,6 +88,8 @@ def over_splits(cells: DataFrame) -> DataFrame:
     whole = single.notna() & (single.groupby(alike).transform("nunique") == official)
     whole &= rows["evaluation"].groupby(alike).transform("nunique") == 1
     means = rows[["value", "trained_on"]].where(whole).groupby(alike).transform("mean")
+    of_all_splits = alike.map(rows["cost"].groupby(alike).agg(list))
+    rows["cost"] = rows["cost"].where(~whole, of_all_splits)
     rows = rows.assign(split=rows["split"].where(~whole, 0), value=rows["value"].where(~whole, means["value"]),
                        trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))
     rows = rows[~DataFrame({"encoder": alike, "split": rows["split"]}).duplicated()]

@@ -1,6 +1,7 @@
 """CM-ACC's tables: their cells, what is refused, the printed numbers beside them."""
 
 import itertools
+import json
 import math
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from repro.audiovisual.data import members
 from repro.audiovisual.recipe import CLIPS, paper
 from repro.papers.cmacc.tables import TABLES
 from repro.report.printed import as_printed
+from repro.report.text import remarks
 
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
@@ -258,6 +260,11 @@ def test_table_4_pre_trained_on_ucf101():
     """Three encoders, each pre-trained on a split's training part: their mean is what is printed, not one of them."""
     frame = frame_of("transfer", "ucf101", split="1,2,3")
     assert frame["published"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
+    splits = asked(TABLES["transfer"], "ucf101", split="1,2,3")
+    stored = finished(splits, measures())
+    stored["cost"] = [json.dumps({"finished": "", "device": f"no. {cell.recipe.split // 3}"}) for cell in splits]
+    frame = TABLES["transfer"].numbers({cell.key: cell for cell in splits}, stored)
+    assert remarks(frame) == ["all rows: 2 runs on no. 0, 1 on no. 1"]
     frame = frame_of("transfer", "ucf101", split="2,1")
     assert frame["published"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
 
