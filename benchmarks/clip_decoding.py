@@ -35,8 +35,7 @@ def works(settings: argparse.Namespace) -> Iterator[Comparison]:
     """Every size of pictures, or sound alone."""
     files, needs = [made_up()] * 4, "audio" if settings.dataset == "esc50" else "video"
     if settings.dataset:
-        clips, *_ = prepare.source(settings.dataset, None, decode.SIZE, subset=True)
-        paths = [*clips.items.values()]
+        paths = [*prepare.source(settings.dataset, subset=True).items.values()]
         files = [read_file(path) for path in paths[:: max(1, len(paths) // MOST)]]
 
     def decoded(size: int) -> None:

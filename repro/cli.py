@@ -248,7 +248,8 @@ def data_prepare(
         from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 
         form = {"size": parse_number("size", size)} if size else {}
-        lines = prepare.describe(prepare.prepare(name, **form, subset=subset, skip_bad=skip_bad, workers=count))
+        clips = prepare.source(name, **form, subset=subset)
+        lines = prepare.describe(clips.as_set(clips.prepare(skip_bad=skip_bad, workers=count)))
     print("\n".join(lines))
 
 

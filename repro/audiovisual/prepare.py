@@ -4,6 +4,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,34 +35,30 @@ class Prepared(NamedTuple):
     records: Path                                      # a line of JSON for each file: frames, rows, notes or the reason
 
 
-def prepare(
-    name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False, skip_bad: bool = False,
-    workers: int = 1,
-) -> Prepared:
-    """Decode the clips of a data set and keep them; at once if that was done before.
+@dataclass(frozen=True, kw_only=True)
+class Recordings(Source):
+    """The clips of a data set that have a file, and what its lists say of them."""
 
-    Args:
-        name, root, size, subset: as of `source`.
-        skip_bad, workers: as of `Source.prepare`; the files left out are listed with the reason.
+    listing: splits.Listing
+    missing: list[str]                                 # clips that the lists name and that have no file
 
-    Raises:
-        FileNotFoundError: as `source`.
-        ValueError: as `source`, or if files cannot be used: how many, which and why.
-        OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
-    """
-    clips, listing, missing = source(name, root, size, subset)
-    return _prepared(clips, listing, missing, clips.prepare(skip_bad=skip_bad, workers=workers))
-
-
-def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False) -> Prepared:
-    """What `prepare` made of a data set; takes the same arguments. Reads the lists anew, and no clip.
-
-    Raises:
-        FileNotFoundError: if the data set is not there, or was not prepared, naming the command that does it.
-        ValueError: if it is not the official one, or what was prepared is damaged.
-    """
-    clips, listing, missing = source(name, root, size, subset)
-    return _prepared(clips, listing, missing, clips.load())
+    def as_set(self, made: Arrays) -> Prepared:
+        """What was made of the clips, with what they are; the digest is of all that a training can depend on."""
+        clips, classes = self.listing.clips.loc[made.names], self.listing.classes
+        masks = {key: split.masks(clips) for key, split in manifest.load_manifest(self.name).splits.items()}
+        labels = clips.label.to_numpy(copy=True)
+        arrays = {"labels": labels, "first_frame": made.first_rows("frames"), "first_row": made.first_rows("mel")}
+        digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
+        for record in made.usable:
+            digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
+        digest.update(labels.astype("<i8"))
+        for key in sorted(masks):
+            for part in ("train", "test"):
+                digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
+        notes = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
+        name = f"{self.name} (subset)" if self.subset else self.name
+        return Prepared(name, digest.hexdigest(), np.array(made.names), classes, masks, arrays | made.arrays, notes,
+                        made.bad, self.missing, self.path.with_suffix(".jsonl"))
 
 
 def describe(made: Prepared) -> list[str]:
@@ -88,10 +85,8 @@ def _missing(clips: list[str]) -> str:
     return f"{len(clips):,} clips of the lists have no file: {', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}"
 
 
-def source(
-    name: str, root: Path | None, size: int, subset: bool
-) -> tuple[Source, splits.Listing, list[str]]:
-    """The clips that the lists of a data set name: those with a file, the lists, and the clips that have none.
+def source(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False) -> Recordings:
+    """The clips that the lists of a data set name, and how they are decoded, once each.
 
     Args:
         name: kinetics700, kinetics_sound, audioset, ucf101, hmdb51 or esc50.
@@ -136,7 +131,7 @@ def source(
     make = functools.partial(decoded, needs=layout.needs, size=size)
     form = f"{size}" if layout.needs == "video" else "sound"
     options = f" --size {size}" if size != SIZE else ""
-    return Source(name, form, FORMAT, items, make, options, subset), listing, missing
+    return Recordings(name, form, FORMAT, items, make, options, subset, listing=listing, missing=missing)
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -170,22 +165,3 @@ def decoded(path: Path, needs: str, size: int) -> tuple[dict[str, np.ndarray], d
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about
-
-
-def _prepared(clips: Source, listing: splits.Listing, missing: list[str], made: Arrays) -> Prepared:
-    """The set as it was prepared; its digest is of all that a training can depend on."""
-    rows = listing.clips.loc[made.names]
-    masks = {key: split.masks(rows) for key, split in manifest.load_manifest(clips.name).splits.items()}
-    labels = rows.label.to_numpy(copy=True)
-    arrays = {"labels": labels, "first_frame": made.first_rows("frames"), "first_row": made.first_rows("mel")}
-    digest = hashlib.sha256("\n".join([f"format {FORMAT}", *listing.classes, ""]).encode())
-    for record in made.usable:
-        digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
-    digest.update(labels.astype("<i8"))
-    for key in sorted(masks):
-        for part in ("train", "test"):
-            digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
-    notes = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
-    name = f"{clips.name} (subset)" if clips.subset else clips.name
-    return Prepared(name, digest.hexdigest(), np.array(made.names), listing.classes, masks, arrays | made.arrays, notes,
-                    made.bad, missing, clips.path.with_suffix(".jsonl"))
