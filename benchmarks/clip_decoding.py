@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.stopwatch import Comparison, compare
 from repro.audiovisual import decode, prepare
+from repro.data.disk import read_file
 from tests.helpers.made_clips import write
 
 MOST, RATE, SECONDS = 24, 30, 10
@@ -34,8 +35,8 @@ def works(settings: argparse.Namespace) -> Iterator[Comparison]:
     """Every size of pictures, or sound alone."""
     files, needs = [made_up()] * 4, "audio" if settings.dataset == "esc50" else "video"
     if settings.dataset:
-        items = prepare.find(settings.dataset, None, subset=True).items
-        files = [item.entry.read() for item in items[:: max(1, len(items) // MOST)]]
+        paths = [*prepare.source(settings.dataset, subset=True).items.values()]
+        files = [read_file(path) for path in paths[:: max(1, len(paths) // MOST)]]
 
     def decoded(size: int) -> None:
         for contents in files:

@@ -27,7 +27,7 @@ PREPARE = """
 import sys
 from pathlib import Path
 from repro.skeleton import ntu
-ntu.prepare(Path(sys.argv[1]), subset=True, workers=int(sys.argv[2]))
+ntu.source(Path(sys.argv[1]), subset=True).prepare(workers=int(sys.argv[2]))
 print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 

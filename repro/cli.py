@@ -235,20 +235,22 @@ def data_prepare(
     from repro.run.device import cores
 
     count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
-    shared: dict[str, Any] = {"subset": subset, "skip_bad": skip_bad, "workers": count}
     own, other, given = ("pipeline", "size", size) if name == "ntu" else ("size", "pipeline", pipeline)
     if given is not None:
         raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     Store().require_writable()
     if name == "ntu":
-        from repro.skeleton import ntu as module
+        from repro.skeleton import ntu
 
-        shared |= {"pipeline": pipeline} if pipeline else {}
+        source = ntu.source(pipeline=pipeline or "authors", subset=subset)
+        lines = ntu.describe(source.prepare(skip_bad=skip_bad, workers=count))
     else:
-        from repro.audiovisual import prepare as module  # numpy alone at first, decoders where they are used
+        from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 
-        shared |= {"name": name} | ({"size": parse_number("size", size)} if size else {})
-    print("\n".join(module.describe(module.prepare(**shared))))
+        form = {"size": parse_number("size", size)} if size else {}
+        clips = prepare.source(name, **form, subset=subset)
+        lines = prepare.describe(clips.as_set(clips.prepare(skip_bad=skip_bad, workers=count)))
+    print("\n".join(lines))
 
 
 @results_app.command("list")

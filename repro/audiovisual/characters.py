@@ -27,7 +27,7 @@ from torch import Tensor
 
 from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augment
 from repro.data import files, manifest, npz
-from repro.data.prepared import made_once, place_of
+from repro.data.prepared import made_once
 from repro.recipe import choose
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
@@ -78,7 +78,7 @@ def omniglot(root: Path) -> Drawings:
         drawings = _of_members(files.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(place_of(declared.name, f"{declared.files[0].digest} {split} {CELL}"), make)
+    stored = made_once(declared.name, f"{declared.files[0].digest} {split} {CELL}", make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 

@@ -51,7 +51,8 @@ def load(
         raise TypeError(f"{', '.join(grids)}: no option of {name}, but at most of {' and '.join(CHARACTERS)}")
     if name == "synthetic":
         return synthetic.load(redundancy, window)
-    prepared = prepare.load(name, None if root is None else Path(root), size=stored_size(size), subset=subset)
+    clips = prepare.source(name, None if root is None else Path(root), size=stored_size(size), subset=subset)
+    prepared = clips.as_set(clips.load())
     return of_split(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
 
 

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from repro.audiovisual import splits
 from repro.audiovisual.decode import SIZE, SIZES, decode
 from repro.data import files, manifest, prepared
 from repro.data.disk import read_file
-from repro.data.prepared import Arrays, Item, first_rows
+from repro.data.prepared import Arrays, Source
 from repro.recipe import choose
 
 FORMAT = 1                    # raise when the same files would be prepared otherwise; also in the digest
@@ -34,65 +35,30 @@ class Prepared(NamedTuple):
     records: Path                                      # a line of JSON for each file: frames, rows, notes or the reason
 
 
-class Source(NamedTuple):
-    """What lies below the data root of a set: the clips that its lists name, those with a file, and the others."""
+@dataclass(frozen=True, kw_only=True)
+class Recordings(Source):
+    """The clips of a data set that have a file, and what its lists say of them."""
 
-    needs: str
     listing: splits.Listing
-    items: list[Item]
-    missing: list[str]
+    missing: list[str]                                 # clips that the lists name and that have no file
 
-    def place(self, name: str, size: int) -> Path:
-        """The path of its arrays, without endings."""
-        return prepared.folder_of(name, FORMAT, self.items) / (f"{size}" if self.needs == "video" else "sound")
-
-
-def prepare(
-    name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False, skip_bad: bool = False,
-    workers: int = 1,
-) -> Prepared:
-    """Decode the clips of a data set and keep them; at once if that was done before.
-
-    Args:
-        name: kinetics700, kinetics_sound, audioset, ucf101, hmdb51 or esc50.
-        root: folder of real data; REPRO_DATA by default.
-        size: height of the pictures, which are 4/3 as wide, from 8 to 512; of no effect on a set of sound alone.
-        subset: accept that clips of the official distribution are not there.
-        skip_bad: leave out files that cannot be used; they are listed with the reason, and what is left is a subset.
-        workers: processes that read; with 1, this one does.
-
-    Raises:
-        FileNotFoundError: if the data set or one of its lists is not there, saying where it comes from and goes to.
-        ValueError: if the size is outside `SIZES`, the set is not the official one, or files cannot be used: how many,
-            which and why.
-        OSError: if the disk is full or cannot be written, or a process is killed; what was made until then is kept.
-    """
-    if not SIZES[0] <= size <= SIZES[1]:
-        raise ValueError(f"size={size} should be a height of pictures from {SIZES[0]} to {SIZES[1]} pixels")
-    source = find(name, root, subset)
-    path, make = source.place(name, size), functools.partial(clip, needs=source.needs, size=size)
-    try:
-        arrays = prepared.build(path, source.items, make, skip_bad=skip_bad and subset, workers=workers)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-    return _prepared(name, source, arrays, path, subset)
-
-
-def load(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False) -> Prepared:
-    """What `prepare` made of a data set; takes the same arguments. Reads the lists anew, and no clip.
-
-    Raises:
-        FileNotFoundError: if the data set is not there, or was not prepared, naming the command that does it.
-        ValueError: if it is not the official one, or what was prepared is damaged.
-    """
-    source = find(name, root, subset)
-    options = (" --subset" if subset else "") + (f" --size {size}" if size != SIZE else "")
-    command, path = f"repro data prepare {name}{options}", source.place(name, size)
-    arrays = prepared.require(path, source.items, name, command)
-    if arrays.bad and not subset:
-        text = "\n".join(prepared.described("files cannot be used", arrays.bad))
-        raise ValueError(f"{name}: {text}\nrun `{command}` again, or accept a part of the data set: --subset")
-    return _prepared(name, source, arrays, path, subset)
+    def as_set(self, made: Arrays) -> Prepared:
+        """What was made of the clips, with what they are; the digest is of all that a training can depend on."""
+        clips, classes = self.listing.clips.loc[made.names], self.listing.classes
+        masks = {key: split.masks(clips) for key, split in manifest.load_manifest(self.name).splits.items()}
+        labels = clips.label.to_numpy(copy=True)
+        arrays = {"labels": labels, "first_frame": made.first_rows("frames"), "first_row": made.first_rows("mel")}
+        digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
+        for record in made.usable:
+            digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
+        digest.update(labels.astype("<i8"))
+        for key in sorted(masks):
+            for part in ("train", "test"):
+                digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
+        notes = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
+        name = f"{self.name} (subset)" if self.subset else self.name
+        return Prepared(name, digest.hexdigest(), np.array(made.names), classes, masks, arrays | made.arrays, notes,
+                        made.bad, self.missing, self.path.with_suffix(".jsonl"))
 
 
 def describe(made: Prepared) -> list[str]:
@@ -119,14 +85,24 @@ def _missing(clips: list[str]) -> str:
     return f"{len(clips):,} clips of the lists have no file: {', '.join(clips[:5])}{', ...' if len(clips) > 5 else ''}"
 
 
-def find(name: str, root: Path | None, subset: bool) -> Source:
-    """Look through the folders of a data set. Of a clip that is there twice the file with the earlier suffix is read.
+def source(name: str, root: Path | None = None, *, size: int = SIZE, subset: bool = False) -> Recordings:
+    """The clips that the lists of a data set name, and how they are decoded, once each.
+
+    Args:
+        name: kinetics700, kinetics_sound, audioset, ucf101, hmdb51 or esc50.
+        root: folder of real data; REPRO_DATA by default.
+        size: height of the pictures, which are 4/3 as wide, from 8 to 512; of no effect on a set of sound alone.
+        subset: accept other lists than the official ones, and that clips have no file.
+
+    Of a clip that is there twice the file with the earlier suffix is read.
 
     Raises:
-        FileNotFoundError: if it or one of its lists is not there, or no clip.
-        ValueError: if a list is there twice in two forms, or, but with `subset`, if lists are not the official ones or
-            clips have no file.
+        FileNotFoundError: if the data set or one of its lists is not there, or no clip, saying where it comes from.
+        ValueError: if the size is outside `SIZES`, a list is there twice in two forms, or the set is not the official
+            one.
     """
+    if not SIZES[0] <= size <= SIZES[1]:
+        raise ValueError(f"size={size} should be a height of pictures from {SIZES[0]} to {SIZES[1]} pixels")
     layout = splits.LAYOUTS[choose("dataset", name, splits.LAYOUTS)]
     root = manifest.data_root() if root is None else root
     places = files.require(manifest.load_manifest(name), root)
@@ -145,13 +121,17 @@ def find(name: str, root: Path | None, subset: bool) -> Source:
         raise FileNotFoundError(f"{below} {error}; data_manifests/{name}.yaml says where it comes from") from error
     if not subset:
         splits.check(name, listing)
-    missing = [clip for clip in listing.clips.index if clip not in recordings]
-    if len(missing) == len(listing.clips):
-        raise FileNotFoundError(f"{below} there is no file of the {len(listing.clips):,} clips that the lists name")
+    names = list(listing.clips.index)
+    missing = [clip for clip in names if clip not in recordings]
+    if len(missing) == len(names):
+        raise FileNotFoundError(f"{below} there is no file of the {len(names):,} clips that the lists name")
     if missing and not subset:
         raise ValueError(f"{below} {_missing(missing)}; fetch them, or accept a part of the data set: --subset")
-    items = [Item(clip, recordings[clip]) for clip in listing.clips.index if clip in recordings]
-    return Source(layout.needs, listing, items, missing)
+    items = {clip: recordings[clip] for clip in names if clip in recordings}
+    make = functools.partial(decoded, needs=layout.needs, size=size)
+    form = f"{size}" if layout.needs == "video" else "sound"
+    options = f" --size {size}" if size != SIZE else ""
+    return Recordings(name, form, FORMAT, items, make, options, subset, listing=listing, missing=missing)
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -175,33 +155,13 @@ def _texts(lists: str, there: list[Path]) -> dict[str, str]:
     return texts
 
 
-def clip(item: Item, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def decoded(path: Path, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """A file decoded: its `frames` and `mel`, what is odd about it, and hex sha256 of both; arguments as `decode`.
 
     Raises:
         ValueError: if the file cannot be used.
     """
-    made = decode(item.read(), needs=needs, size=size)
+    made = decode(read_file(path), needs=needs, size=size)
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}
     return {"frames": made.frames, "mel": made.mel.astype("<f4", copy=False)}, about
-
-
-def _prepared(name: str, source: Source, arrays: Arrays, path: Path, subset: bool) -> Prepared:
-    """The set as it was prepared; its digest is of all that a training can depend on."""
-    records, classes = arrays.usable, source.listing.classes
-    names = np.array([record["name"] for record in records])
-    clips = source.listing.clips.loc[names]
-    masks = {key: split.masks(clips) for key, split in manifest.load_manifest(name).splits.items()}
-    rows = {"labels": clips.label.to_numpy(copy=True), "first_frame": first_rows(records, "frames"),
-            "first_row": first_rows(records, "mel"), **arrays.arrays}
-    digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
-    for record in records:
-        digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
-    digest.update(rows["labels"].astype("<i8"))
-    for key in sorted(masks):
-        for part in ("train", "test"):
-            digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
-    notes = {record["name"]: "; ".join(record["notes"]) for record in records if record["notes"]}
-    return Prepared(f"{name} (subset)" if subset else name, digest.hexdigest(), names, classes, masks, rows, notes,
-                    arrays.bad, source.missing, path.with_suffix(".jsonl"))

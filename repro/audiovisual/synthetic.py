@@ -26,7 +26,7 @@ from tqdm.auto import tqdm
 
 from repro.audiovisual.clips import PARTS, Clips
 from repro.data import npz
-from repro.data.prepared import made_once, place_of
+from repro.data.prepared import made_once
 
 COLOURS = ("red", "orange", "lime", "green", "turquoise", "blue", "violet", "pink")      # evenly spaced hues
 MOTIONS = {  # heights from -1 to 1, by the turns that a motion has come to
@@ -77,7 +77,7 @@ def load(redundancy: float = 0.5, window: int = 8) -> Clips:
     in the name.
     """
     made_of = f"{pathlib.Path(__file__).read_text()}{float(redundancy)!r}"
-    arrays = made_once(place_of("synthetic-clips", made_of), functools.partial(make, redundancy))
+    arrays = made_once("synthetic-clips", made_of, functools.partial(make, redundancy))
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     name = "synthetic" if redundancy == 0.5 else f"synthetic (redundancy {redundancy:g})"
     return Clips(name, npz.digest(arrays), CATEGORIES, **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)

@@ -106,10 +106,10 @@ def stamp(path: Path) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, flush: bool = True) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then move it into place.
 
-    Whatever happens, `path` holds either its old content or all of the new one.
+    Whatever happens, `path` holds either its old content or all of the new one, but for a loss of power if not flushed.
 
     Raises:
         ValueError: if it is there and no regular file, such as a device, which would be replaced by one.
@@ -121,8 +121,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         require_regular(path)  # only now, as a name may lead through a folder that was not there
         try:
             write(temporary)
-            with temporary.open("r+b") as file:
-                os.fsync(file.fileno())
+            if flush:
+                with temporary.open("r+b") as file:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)

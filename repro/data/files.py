@@ -90,7 +90,7 @@ def members(path: Path, declared: Archive | None = None) -> list[tuple[str, byte
     """
     outer, place = f"{path.name if path.is_dir() else path.stem}/", folder(path, declared)
     files, contents = listed(place), []
-    if (total := sum(_sizes(files))) > LARGEST:
+    if (total := sum(sizes_of(files))) > LARGEST:
         raise ValueError(f"{path} {disk.TOO_LARGE.format(total, LARGEST)}; fetch it again")
     for file in files:
         try:
@@ -218,7 +218,7 @@ def _difference(archive: Archive, path: Path) -> str | None:
     """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
     counted = archive.members is not None
     if path.is_dir():  # of other folders the files are not counted: there may be millions
-        return _wrong(archive, _sizes(listed(path))) if counted else None if any(path.iterdir()) else "is empty"
+        return _wrong(archive, sizes_of(listed(path))) if counted else None if any(path.iterdir()) else "is empty"
     if path.suffix == ".zip":
         try:
             sizes = [size for _, size, _ in _contents(path)]
@@ -240,7 +240,8 @@ def _wrong(declared: Archive, sizes: list[int]) -> str:
     return f"has {', '.join(wrong)}" if wrong else ""
 
 
-def _sizes(files: Iterable[Path]) -> list[int]:
+def sizes_of(files: Iterable[Path]) -> list[int]:
+    """Bytes of each; -1 of what is no regular file: a device, a pipe, a link that leads nowhere."""
     return [path.stat().st_size if path.is_file() else -1 for path in files]
 
 

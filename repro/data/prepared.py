@@ -5,8 +5,9 @@
         <form>.jsonl            the index, written last
         <form>.parts/           a file per item, until then
 
-What is there is done: a preparation that was killed goes on with the items that have no part. Once joined, all files
-are read again if the size of one has changed; delete the folder where contents alone have. NumPy alone.
+What is there is done: a preparation that was killed goes on with the items that have no part, or a torn one. Once
+joined, all files are read again if the size of one has changed; delete the folder where contents alone have. NumPy
+alone.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import math
 import mmap
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from repro.data import manifest, npz
-from repro.data.disk import alone, read_file, remove_half_written, write_atomically
+from repro.data import files, manifest, npz
+from repro.data.disk import alone, remove_half_written, write_atomically
 from repro.data.parallel import run_jobs
 
 LAYOUT = 3                    # raise when the files are written otherwise
@@ -36,37 +37,13 @@ HASHED = 2**32                # bytes of an array that is hashed whenever it is 
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # else no more than memory holds
 
 Record = dict[str, Any]
-Make = Callable[["Item"], tuple[Mapping[str, np.ndarray], Mapping[str, Any]]]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A file that arrays are made of.
-
-    Attributes:
-        name: of the item, in its data set.
-        path: of the file.
-    """
-
-    name: str
-    path: Path
-
-    @functools.cached_property
-    def size(self) -> int:
-        """Bytes; -1 of what is no regular file: a device, a pipe, a link that leads nowhere."""
-        return self.path.stat().st_size if self.path.is_file() else -1
-
-    def read(self) -> bytes:
-        """The contents; ValueError if it is no regular file, too large or cannot be read."""
-        try:
-            return read_file(self.path)
-        except OSError as error:
-            raise ValueError(f"cannot be read ({error})") from error
+Make = Callable[[Path], tuple[Mapping[str, np.ndarray], Mapping[str, Any]]]
+Job = tuple[Record, Path, Path]  # what is known of a file before it is read, the file, and the place of its part
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """What was made of the items of a data set.
+    """What was made of the files of a data set.
 
     Attributes:
         records: one per item in their order: its name; `bytes` of the file; how many `rows` it has, by array; what
@@ -90,90 +67,128 @@ class Arrays:
         """The records of the others."""
         return [record for record in self.records if not record["reason"]]
 
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [record["name"] for record in self.usable]
 
-def folder_of(name: str, version: int, items: Iterable[Item]) -> Path:
-    """The folder of the arrays of a data set, which the names of its items give, and how they are made: a version."""
-    listing = "\n".join([f"layout {LAYOUT}, version {version}", *(item.name for item in items)])
-    return manifest.prepared_root() / f"{name}-{hashlib.sha256(listing.encode()).hexdigest()[:16]}"
-
-
-def place_of(name: str, made_of: str) -> Path:
-    """The file, for `made_once`, of arrays of a data set that are made of what a text says."""
-    return manifest.prepared_root() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+    def first_rows(self, array: str) -> np.ndarray:
+        """(n + 1,) int64, from 0: the rows of the i-th of them lie in an array from the i-th up to the next."""
+        return np.cumsum([0, *(record["rows"][array] for record in self.usable)], dtype=np.int64)
 
 
-def build(path: Path, items: Sequence[Item], make: Make, *, skip_bad: bool, workers: int) -> Arrays:
-    """Make the arrays of all items, or what of them is missing; processes that ask meanwhile wait.
+@dataclass(frozen=True)
+class Source:
+    """The files of a data set that arrays are made of, and how: what `repro data prepare` makes, and `load` asks for.
 
-    Args:
-        path: of the arrays, without endings, in the folder that `folder_of` gives.
-        items: sorted by name.
-        make: gives the rows of an item, by array, and what there is to say of it, ready for JSON. A function of a
-            module, which processes can import; raises ValueError where a file cannot be used.
-        skip_bad: leave such files out.
-        workers: processes that make; with 1, this one does.
-
-    Raises:
-        ValueError: if files cannot be used and may not be left out, or none can: how many, which and why.
-        OSError: if the disk is full, or a process is killed; what was made until then is kept.
+    Attributes:
+        name: of the data set.
+        form: of the arrays, as several may be made of the same files.
+        version: raised when the same files would be made into other arrays.
+        items: their files by name, sorted.
+        make: gives the rows of a file, by array, and what there is to say of it, ready for JSON. A function of a
+            module, which processes can import; raises ValueError or OSError where a file cannot be used.
+        options: of the command that makes this form.
+        subset: whether files may be lacking or left out.
     """
-    parts = path.with_suffix(".parts")
-    with alone(path.with_suffix(".lock")):
-        remove_half_written(path.parent, path.name)
-        left_out: dict[str, str] = {}
-        with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
-            made = read(path, items)
-            if skip_bad or not made.bad:
-                shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
-                return made
-            left_out = made.bad
-        parts.mkdir(exist_ok=True)
-        places = [parts / f"{number:07d}-{item.size}.npz" for number, item in enumerate(items)]
-        pairs = [*zip(items, places, strict=True)]
-        # they may have been fetched again: read first, as where one is still bad the others need not be
-        bad = _make_missing(path, [pair for pair in pairs if pair[0].name in left_out], make, workers)
-        bad = bad or _make_missing(path, pairs, make, workers)
-        if len(bad) == len(items) or (bad and not skip_bad):
-            rest = "or leave them out: --skip-bad --subset" if len(bad) < len(items) else "none of its files is usable"
-            raise ValueError("\n".join([*described("files cannot be used", bad), f"fetch them again, {rest}"]))
-        _join(path, items, places, bad)
-        shutil.rmtree(parts)
-        return read(path, items)
 
+    name: str
+    form: str
+    version: int
+    items: Mapping[str, Path]
+    make: Make
+    options: str = ""
+    subset: bool = False
 
-def read(path: Path, items: Sequence[Item]) -> Arrays:
-    """What `build` made of the same items.
+    @property
+    def path(self) -> Path:
+        """Of the arrays, without endings: in a folder that the names of the items and the version give."""
+        listing = "\n".join([f"layout {LAYOUT}, version {self.version}", *self.items])
+        return _place(self.name, listing) / self.form
 
-    FileNotFoundError if it was not made to the end or files have changed since, ValueError if a file is damaged.
-    """
-    index = path.with_suffix(".jsonl")
-    lines = index.read_bytes().splitlines(keepends=True)
-    try:
-        *records, end = map(json.loads, lines)
-        if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
-            raise ValueError("it has changed")
-        files = [(item.name, item.size) for item in items]
-        if [(record["name"], record["bytes"]) for record in records] != files:
-            raise FileNotFoundError(f"{index} is of files that have changed since")
-        arrays = {name: _mapped(_file(path, name), **about) for name, about in end["arrays"].items()}
-    except (ValueError, KeyError, TypeError, *npz.ODD_HEADER) as error:
-        raise ValueError(f"{index} or its arrays are damaged ({error})") from error
-    return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
+    @functools.cached_property
+    def known(self) -> list[Record]:
+        """What is known of the items before they are read."""
+        sizes = files.sizes_of(self.items.values())
+        return [{"name": name, "bytes": size, "rows": {}, "reason": None}
+                for name, size in zip(self.items, sizes, strict=True)]
 
+    def prepare(self, *, skip_bad: bool = False, workers: int = 1) -> Arrays:
+        """Make the arrays of all items, or what of them is missing; processes that ask meanwhile wait.
 
-def require(path: Path, items: Sequence[Item], name: str, command: str) -> Arrays:
-    """As `read`; errors name the data set, and the command that prepares it."""
-    try:
-        return read(path, items)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"data set {name!r} is not prepared: run `{command}` first ({error})") from error
-    except ValueError as error:
-        raise ValueError(f"{error}; run `{command}` again") from error
+        Args:
+            skip_bad: of a subset, leave out files that cannot be used.
+            workers: processes that make; with 1, this one does.
 
+        Raises:
+            ValueError: if files cannot be used and may not be left out, or none can: how many, which and why.
+            OSError: if the disk is full, or a process is killed; what was made until then is kept.
+        """
+        skip_bad, path = skip_bad and self.subset, self.path
+        parts = path.with_suffix(".parts")
+        with alone(path.with_suffix(".lock")):
+            remove_half_written(path.parent, path.name)
+            left_out: dict[str, str] = {}
+            with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
+                made = self.read()
+                if skip_bad or not made.bad:
+                    shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
+                    return made
+                left_out = made.bad
+            parts.mkdir(exist_ok=True)
+            places = [parts / f"{number:07d}-{record['bytes']}.npz" for number, record in enumerate(self.known)]
+            jobs = [*zip(self.known, self.items.values(), places, strict=True)]
+            # they may have been fetched again: read first, as where one is still bad the others need not be
+            bad = _make_missing(path, [job for job in jobs if job[0]["name"] in left_out], self.make, workers)
+            bad = bad or _make_missing(path, jobs, self.make, workers)
+            every = len(bad) == len(jobs)
+            if every or (bad and not skip_bad):
+                reasons = "\n".join(described("files cannot be used", bad))
+                rest = "none of its files is usable" if every else "or leave them out: --skip-bad --subset"
+                raise ValueError(f"{self.name}: {reasons}\nfetch them again, {rest}")
+            _join(path, jobs, bad)
+            shutil.rmtree(parts)
+            return self.read()
 
-def first_rows(records: Sequence[Record], array: str) -> np.ndarray:
-    """(n + 1,) int64, from 0: the rows of item i in an array lie from the i-th up to the next."""
-    return np.concatenate([[0], np.cumsum([record["rows"][array] for record in records], dtype=np.int64)])
+    def load(self) -> Arrays:
+        """What `prepare` made.
+
+        Raises:
+            FileNotFoundError: if it did not, to the end, naming the command.
+            ValueError: if files have been left out and this is no subset, or a file is damaged.
+        """
+        command = f"repro data prepare {self.name}{' --subset' if self.subset else ''}{self.options}"
+        try:
+            made = self.read()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"data set {self.name!r} is not prepared: run `{command}` first ({error})") from error
+        except ValueError as error:
+            raise ValueError(f"{error}; run `{command}` again") from error
+        if made.bad and not self.subset:
+            reasons = "\n".join(described("files cannot be used", made.bad))
+            rest = f"run `{command}` again, or accept a part of the data set: --subset"
+            raise ValueError(f"{self.name}: {reasons}\n{rest}")
+        return made
+
+    def read(self) -> Arrays:
+        """What `prepare` made of the same items.
+
+        FileNotFoundError if it was not made to the end or files have changed since, ValueError if a file is damaged.
+        """
+        index = self.path.with_suffix(".jsonl")
+        lines = index.read_bytes().splitlines(keepends=True)
+        try:
+            *records, end = map(json.loads, lines)
+            if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+                raise ValueError("it has changed")
+            then, now = ([(record["name"], record["bytes"]) for record in of] for of in (records, self.known))
+            if then != now:
+                raise FileNotFoundError(f"{index} is of files that have changed since")
+            arrays = {name: _mapped(_file(self.path, name), **about) for name, about in end["arrays"].items()}
+        except (ValueError, KeyError, TypeError, *npz.ODD_HEADER) as error:
+            raise ValueError(f"{index} or its arrays are damaged ({error})") from error
+        return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
 
 
 def described(what: str, reasons: Mapping[str, str]) -> list[str]:
@@ -183,8 +198,10 @@ def described(what: str, reasons: Mapping[str, str]) -> list[str]:
     return [f"{len(reasons):,} {what}:", *shown, *rest] if reasons else []
 
 
-def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz`; if it is not there or damaged they are made first, by one process at a time."""
+def made_once(name: str, made_of: str, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Arrays of a data set that are made of what a text says: read, or made first if they are not there or damaged."""
+    place = _place(name, made_of)
+    path = place.with_name(f"{place.name}.npz")
     with contextlib.suppress(*npz.DAMAGED):
         return npz.read(path)
     with alone(path.with_name(f"{path.name}.lock")):
@@ -196,49 +213,60 @@ def made_once(path: Path, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[
         return made
 
 
-def _make_missing(path: Path, items: Sequence[tuple[Item, Path]], make: Make, workers: int) -> dict[str, str]:
-    """Make the parts that are not in their places; reasons by name for files that cannot be used."""
-    missing = [(item, place) for item, place in items if not place.exists()]
-    jobs = [(missing[start : start + CHUNK], make) for start in range(0, len(missing), CHUNK)]
+def _place(name: str, made_of: str) -> Path:
+    """Where arrays of a data set lie that are made of what a text says, without an ending."""
+    return manifest.prepared_root() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
+
+
+def _make_missing(path: Path, jobs: Sequence[Job], make: Make, workers: int) -> dict[str, str]:
+    """Make the parts that are not in their places, or torn; reasons by name for files that cannot be used."""
+    missing = [job for job in jobs if not _sound(job[-1])]
+    chunks = [(missing[start : start + CHUNK], make) for start in range(0, len(missing), CHUNK)]
     bad: dict[str, str] = {}
-    done = len(items) - len(missing)
+    done = len(jobs) - len(missing)
     reading = f"reading {path.parent.name}"
-    with tqdm(total=len(items), initial=done, desc=reading, unit="file", disable=None if items else True) as progress:
-        for count, reasons in run_jobs(make_parts, jobs, workers):
+    with tqdm(total=len(jobs), initial=done, desc=reading, unit="file", disable=None if jobs else True) as progress:
+        for count, reasons in run_jobs(make_parts, chunks, workers):
             bad |= reasons
             progress.update(count)
     return bad
 
 
-def make_parts(items: Sequence[tuple[Item, Path]], make: Make) -> tuple[int, dict[str, str]]:
-    """Make the parts of some items; returns their number, and reasons by name for files that cannot be used."""
+def _sound(part: Path) -> bool:
+    """Whether all of a part is there: it was not flushed to the disk, so that a loss of power may have torn it."""
+    with contextlib.suppress(*npz.DAMAGED):
+        return bool(npz.read(part))
+    return False
+
+
+def make_parts(jobs: Sequence[Job], make: Make) -> tuple[int, dict[str, str]]:
+    """Make some parts; returns their number, and reasons by name for files that cannot be used."""
     from threadpoolctl import threadpool_limits
 
     bad = {}
     with threadpool_limits(1):
-        for item, path in items:
+        for known, path, part in jobs:
             try:
-                arrays, about = make(item)
-            except ValueError as error:
-                bad[item.name] = str(error)
+                arrays, about = make(path)
+            except (OSError, ValueError) as error:
+                bad[known["name"]] = f"cannot be read ({error})" if isinstance(error, OSError) else str(error)
                 continue
             except Exception as error:
-                error.add_note(f"in {item.path}")
+                error.add_note(f"in {path}")
                 raise
             rows = {name: len(array) for name, array in arrays.items()}
-            record = np.array(json.dumps(_about(item) | {"rows": rows, **about}))
-            write_atomically(path, functools.partial(npz.write, arrays={**arrays, "record": record}))
-    return len(items), bad
+            stored = {**arrays, "record": np.array(json.dumps(known | {"rows": rows, **about}))}
+            write_atomically(part, functools.partial(npz.write, arrays=stored), flush=False)
+    return len(jobs), bad
 
 
-def _join(path: Path, items: Sequence[Item], places: Sequence[Path], bad: Mapping[str, str]) -> None:
+def _join(path: Path, jobs: Sequence[Job], bad: Mapping[str, str]) -> None:
     """Write the arrays of all items, an item in memory at a time, and then the index."""
-    parts = [place for item, place in zip(items, places, strict=True) if item.name not in bad]
-    records = [_about(item) | {"reason": bad[item.name]} if item.name in bad else
-               json.loads(str(_stored(place, "record"))) for item, place in zip(items, places, strict=True)]
-    usable = [record for record in records if not record["reason"]]
-    arrays = {name: _join_array(_file(path, name), name, parts, int(first_rows(usable, name)[-1]))
-              for name in usable[0]["rows"]}
+    parts = [part for known, _, part in jobs if known["name"] not in bad]
+    records = [known | {"reason": bad[known["name"]]} if known["name"] in bad else
+               json.loads(str(_stored(part, "record"))) for known, _, part in jobs]
+    made = [record["rows"] for record in records if not record["reason"]]
+    arrays = {name: _join_array(_file(path, name), name, parts, sum(rows[name] for rows in made)) for name in made[0]}
     lines = "".join(json.dumps(record) + "\n" for record in records)
     end = json.dumps({"arrays": arrays, "index": hashlib.sha256(lines.encode()).hexdigest()}) + "\n"
     write_atomically(path.with_suffix(".jsonl"), lambda temporary: temporary.write_text(lines + end))
@@ -260,10 +288,6 @@ def _join_array(path: Path, name: str, parts: Sequence[Path], rows: int) -> dict
 
     write_atomically(path, write)
     return {"dtype": first.dtype.str, "shape": shape, "sha256": digest.hexdigest()}
-
-
-def _about(item: Item) -> Record:
-    return {"name": item.name, "bytes": item.size, "rows": {}, "reason": None}
 
 
 def _stored(part: Path, name: str) -> np.ndarray:

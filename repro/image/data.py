@@ -16,7 +16,7 @@ from torch import Tensor
 
 from repro.data import disk, files, manifest, npz
 from repro.data.disk import alone, write_atomically
-from repro.data.prepared import made_once, place_of
+from repro.data.prepared import made_once
 from repro.image import DATASETS, readers
 from repro.image.readers import PARTS, Files, Pictures
 from repro.recipe import choose
@@ -157,8 +157,8 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
 
 def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pictures]) -> Pictures:
     """Pictures, made once of what a text says; again where the manifest or a reader has changed."""
-    place = place_of(declared.name, f"{declared}\n{made_of}{Path(readers.__file__).read_text()}")
-    return _stored(made_once(place, lambda: vars(make())))
+    made_of = f"{declared}\n{made_of}{Path(readers.__file__).read_text()}"
+    return _stored(made_once(declared.name, made_of, lambda: vars(make())))
 
 
 def _official(declared: manifest.Manifest, path: Path) -> Pictures:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from repro.data import files, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
-from repro.data.prepared import Arrays, first_rows, made_once, place_of
+from repro.data.prepared import Arrays, made_once
 from repro.recipe import choose
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
 from repro.skeleton.pipelines import FRAMES, KINECT, transform
@@ -138,12 +138,12 @@ def load(
     split = declared.splits[choose("protocol", protocol or next(iter(declared.splits)), declared.splits)]
     if large:
         pipeline = "authors" if pipeline == "default" else pipeline
-        made = ntu.load(root and Path(root), pipeline=pipeline, subset=subset)
+        made = ntu.source(root and Path(root), pipeline=pipeline, subset=subset).load()
         return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
     members = files.verified_members(declared, manifest.data_root() if root is None else Path(root))
     made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{Path(readers.__file__).read_text()}"
     read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
-    return prepare(declared, made_once(place_of(name, made_of), read) if members else read(), split, pipeline)
+    return prepare(declared, made_once(name, made_of, read) if members else read(), split, pipeline)
 
 
 def examples(
@@ -254,11 +254,11 @@ def _check_counts(what: str, masks: Mapping[str, np.ndarray], expected: Mapping[
 
 def _of_prepared(name: str, made: Arrays, split: manifest.Split) -> SkeletonSet:
     """NTU RGB+D, split; raises ValueError if nothing is left to train or to test."""
-    columns, frames = ntu.columns(ntu.names_of(made)), made.arrays["frames"]
+    columns, frames = ntu.columns(made.names), made.arrays["frames"]
     masks = split.masks(columns)
     if empty := [part for part, mask in masks.items() if not mask.any()]:
         raise ValueError(f"{name}: none of its recordings belongs to {empty[0]}; add some, or choose another protocol")
-    lengths = np.diff(first_rows(made.usable, "frames"))
+    lengths = np.diff(made.first_rows("frames"))
     hashed = npz.digest({"lengths": lengths, "labels": columns["labels"], **masks})
     digest = hashlib.sha256(f"{made.digests['frames']} {hashed}".encode()).hexdigest()
     return _as_set(name, DATASETS["ntu"], {"frames": frames, "lengths": lengths, **columns, **masks}, digest)

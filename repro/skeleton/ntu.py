@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from repro.data import files, manifest, prepared
+from repro.data.disk import read_file
 from repro.data.manifest import check_counts
-from repro.data.prepared import Arrays, Item
+from repro.data.prepared import Arrays, Source
 from repro.recipe import choose
 from repro.skeleton.pipelines import scale, thin_out, view_invariant
 
@@ -181,50 +182,44 @@ PIPELINES = {"authors": authors, "predict_cluster": predict_cluster}
 # ------------------------------------------------------------------------------------------------ preparation
 
 
-def prepare(
-    root: Path | None = None, *, pipeline: str = "authors", subset: bool = False, skip_bad: bool = False,
-    workers: int = 1,
-) -> Arrays:
-    """Read the distribution below `root` and keep what a pipeline makes of it; at once if that was done before.
+def source(root: Path | None = None, *, pipeline: str = "authors", subset: bool = False) -> Source:
+    """The recordings below `root` and how a pipeline reads them, into `frames`, (sum of lengths, D) float32.
 
     Args:
         root: folder of real data; REPRO_DATA by default.
         pipeline: `authors` or `predict_cluster`.
         subset: accept other numbers of recordings than the official ones.
-        skip_bad: leave out files that cannot be used; only with `subset`, since the official counts need all of them.
-        workers: processes that read; with 1, this one does.
-
-    Returns:
-        The array `frames`, (sum of lengths, D) float32, and a record for each file.
 
     Raises:
         FileNotFoundError: if the distribution is not there, saying where it comes from and goes to.
-        ValueError: if it is not the official one, or files cannot be used: how many, which and why.
-        OSError: if the disk is full, or a process that reads is killed; what was read until then is kept.
+        ValueError: if it is not the official one.
     """
     choose("pipeline", pipeline, PIPELINES)
-    path, items = _distribution(root, subset)
-    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
+    declared, recordings = manifest.load_manifest("ntu"), {}
+    path, = files.require(declared, manifest.data_root() if root is None else root)
+    there = files.listed(files.folder(path))
+    for file in there:
+        name = file.name.removesuffix(".skeleton")
+        numbers = NAME.fullmatch(name)
+        if not (file.name.endswith(".skeleton") and numbers
+                and all(1 <= int(part) <= most for part, most in zip(numbers.groups(), LARGEST, strict=True))):
+            continue
+        if (other := recordings.setdefault(name, file)) != file:
+            raise ValueError(f"{path}: {name} is there twice, as {other} and {file}; remove one")
+    if not recordings:
+        raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
+                         f"{len(there):,}; unpack the distribution there")
+    missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
+    unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
+    names = sorted(recordings.keys() - unusable)
+    if not subset:
+        for protocol, split in declared.splits.items():
+            counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
+            check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
+                         "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
+    options = f" --pipeline {pipeline}" if pipeline != "authors" else ""
     make = functools.partial(sequence, pipeline=pipeline)
-    try:
-        return prepared.build(place, items, make, skip_bad=skip_bad and subset, workers=workers)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def load(root: Path | None = None, *, pipeline: str, subset: bool) -> Arrays:
-    """What `prepare` made of the distribution below `root`; raises as it does, or names its command."""
-    _, items = _distribution(root, subset)
-    options = (" --subset" if subset else "") + (f" --pipeline {pipeline}" if pipeline != "authors" else "")
-    place = prepared.folder_of("ntu", FORMAT, items) / pipeline
-    made = prepared.require(place, items, "ntu", f"repro data prepare ntu{options}")
-    _check(names_of(made), subset)
-    return made
-
-
-def names_of(made: Arrays) -> list[str]:
-    """The recordings that can be used, sorted."""
-    return [record["name"] for record in made.usable]
+    return Source("ntu", pipeline, FORMAT, {name: recordings[name] for name in names}, make, options, subset)
 
 
 def describe(made: Arrays) -> list[str]:
@@ -233,15 +228,15 @@ def describe(made: Arrays) -> list[str]:
     lines = [f"{len(lengths):,} recordings with {sum(lengths):,} frames of {made.arrays['frames'].shape[1]} "
              f"coordinates, {min(lengths)} to {max(lengths)} frames each"]
     for protocol, split in manifest.load_manifest("ntu").splits.items():
-        masks = split.masks(columns(names_of(made)))
+        masks = split.masks(columns(made.names))
         lines.append(f"{protocol}: {masks['train'].sum():,} train / {masks['test'].sum():,} test")
     bad = prepared.described("files cannot be used", made.bad)
     return [*lines, *bad, f"sha256 of the frames {made.digests['frames']}"]
 
 
-def sequence(item: Item, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def sequence(path: Path, pipeline: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What a pipeline makes of a file: `frames` as of `transformed`, which raises."""
-    return {"frames": transformed(item.read(), pipeline)}, {}
+    return {"frames": transformed(read_file(path), pipeline)}, {}
 
 
 def transformed(contents: bytes, pipeline: str) -> np.ndarray:
@@ -252,37 +247,3 @@ def transformed(contents: bytes, pipeline: str) -> np.ndarray:
     if not finite.all():
         raise ValueError(f"its coordinates are so large that frame {np.argmin(finite)} of the sequence is not finite")
     return frames
-
-
-def _distribution(root: Path | None, subset: bool) -> tuple[Path, list[Item]]:
-    """The archive or folder, and its files of NTU RGB+D 60 with a usable skeleton, sorted by name."""
-    path, = files.require(manifest.load_manifest("ntu"), manifest.data_root() if root is None else root)
-    items: dict[str, Item] = {}
-    there = files.listed(files.folder(path))
-    for file in there:
-        name = file.name.removesuffix(".skeleton")
-        numbers = NAME.fullmatch(name)
-        if not (file.name.endswith(".skeleton") and numbers
-                and all(1 <= int(part) <= most for part, most in zip(numbers.groups(), LARGEST, strict=True))):
-            continue
-        if name in items:
-            raise ValueError(f"{path}: {name} is there twice, as {items[name].path} and {file}; remove one")
-        items[name] = Item(name, file)
-    if not items:
-        raise ValueError(f"{path} holds no file of NTU RGB+D 60, such as S001C001P001R001A001.skeleton, among "
-                         f"{len(there):,}; unpack the distribution there")
-    missing = manifest.shipped("data_manifests") / "ntu_missing.txt"
-    unusable = set(missing.read_text(encoding="utf-8").split())  # as the data set's authors list them
-    usable = [items[name] for name in sorted(items.keys() - unusable)]
-    _check([item.name for item in usable], subset)
-    return path, usable
-
-
-def _check(names: Iterable[str], subset: bool) -> None:
-    """Raise ValueError unless the usable recordings of every protocol are as many as declared."""
-    if subset:
-        return
-    for protocol, split in manifest.load_manifest("ntu").splits.items():
-        counts = {part: int(mask.sum()) for part, mask in split.masks(columns(names)).items()}
-        check_counts(f"ntu: recordings with a usable skeleton, of protocol {protocol}", counts, split.kept,
-                     "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")

@@ -32,9 +32,9 @@ def read_ntu(contents: bytes, folder: Path) -> None:
     """Prepare a folder with this one file in it, in every pipeline."""
     write(folder / "data" / "ntu" / "nturgb+d_skeletons" / f"{NTU_NAME}.skeleton", contents)
     for pipeline in ntu.PIPELINES:
-        prepared = ntu.prepare(pipeline=pipeline, subset=True)
+        prepared = ntu.source(pipeline=pipeline, subset=True).prepare()
         frames = prepared.arrays["frames"]
-        assert ntu.names_of(prepared) == [NTU_NAME] and prepared.records[0]["rows"]["frames"] == len(frames) > 0
+        assert prepared.names == [NTU_NAME] and prepared.records[0]["rows"]["frames"] == len(frames) > 0
         assert np.isfinite(frames).all(), f"frames of {pipeline} are not finite"
     found, stated = ntu.parse(contents), ntu_files.slow_read(contents)
     numbers = list(dict.fromkeys(number for number, _, _ in stated))

@@ -11,7 +11,7 @@ from preparing import make
 
 from repro.data import disk, npz, prepared
 from repro.data.files import listed
-from repro.data.prepared import Item, made_once
+from repro.data.prepared import Source, made_once
 
 FILES = {"a": b"abc", "b": b"", "c": b"hello", "d": b"xy"}
 ROWS = np.frombuffer(b"".join(FILES.values()), np.uint8)
@@ -19,19 +19,22 @@ ROWS = np.frombuffer(b"".join(FILES.values()), np.uint8)
 
 @pytest.fixture
 def items(runs, tmp_path):
-    """Writes files and returns their items."""
+    """Writes files and returns them by name."""
     def write(files=FILES):
         (tmp_path / "files").mkdir(exist_ok=True)
         for name, contents in files.items():
             (tmp_path / "files" / name).write_bytes(contents)
-        return [Item(path.name, path) for path in listed(tmp_path / "files")]
+        return {path.name: path for path in listed(tmp_path / "files")}
 
     return write
 
 
+def source(items, log=None, *, version=1, subset=False):
+    return Source("things", "form", version, items, functools.partial(make, log=log), subset=subset)
+
+
 def built(items, log=None, *, skip_bad=False, workers=1):
-    path = prepared.folder_of("things", 1, items) / "form"
-    return prepared.build(path, items, functools.partial(make, log=log), skip_bad=skip_bad, workers=workers)
+    return source(items, log, subset=skip_bad).prepare(skip_bad=skip_bad, workers=workers)
 
 
 def left_behind(runs):
@@ -45,7 +48,7 @@ def assert_whole(made, runs):
     np.testing.assert_array_equal(made.arrays["rows"], ROWS)
     np.testing.assert_array_equal(made.arrays["pairs"], np.stack([ROWS, ROWS], axis=1))
     assert made.arrays["pairs"].dtype == np.float32 and left_behind(runs) == WHOLE
-    assert prepared.first_rows(made.records, "rows").tolist() == [0, 3, 3, 8, 10]
+    assert made.first_rows("rows").tolist() == [0, 3, 3, 8, 10]
     assert [record["first"] for record in made.usable] == list(FILES) and not made.bad
 
 
@@ -58,7 +61,7 @@ def test_rows_of_all_items_lie_end_to_end_and_are_made_once(items, runs, workers
     assert_whole(again, runs)
     assert log == []
     again.arrays["rows"][:] = 0  # reaches no file
-    assert_whole(prepared.read(prepared.folder_of("things", 1, things) / "form", things), runs)
+    assert_whole(source(things).load(), runs)
     assert built(items({name: b"" for name in FILES})).arrays["pairs"].shape == (0, 2)
 
 
@@ -66,13 +69,15 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, run
     log, things = [], items(FILES | {"b": b"bad", "d": b"bad.."})
     with pytest.raises(ValueError) as raised:
         built(things, log)
-    assert str(raised.value) == ("2 files cannot be used:\n  b: says bad: 3\n  d: says bad: 5\n"
+    assert str(raised.value) == ("things: 2 files cannot be used:\n  b: says bad: 3\n  d: says bad: 5\n"
                                  "fetch them again, or leave them out: --skip-bad --subset")
     made = built(things, log, skip_bad=True)
     assert made.arrays["rows"].tobytes() == b"abchello" and made.bad == {"b": "says bad: 3", "d": "says bad: 5"}
     assert log == ["a", "b", "c", "d", "b", "d"]  # what is sound is there
     log.clear()
-    assert built(things, log, skip_bad=True).bad == made.bad and log == []
+    assert built(things, log, skip_bad=True).bad == source(things, subset=True).load().bad == made.bad and log == []
+    with pytest.raises(ValueError, match=r"(?s)things: 2 files cannot.*`repro data prepare things` again, or accept"):
+        source(things).load()
     (runs.parent / "files" / "b").write_bytes(b"yes")  # mended without another size
     with pytest.raises(ValueError, match=r"1 files cannot be used:\n  d: says"):
         built(things, log)
@@ -90,29 +95,30 @@ def test_what_cannot_be_read_is_a_bad_file_and_not_the_end(items, tmp_path, monk
             raise PermissionError(13, "Permission denied", str(path))
         return disk.read_file(path)
 
-    monkeypatch.setattr(prepared, "read_file", refused)
-    made = built([*things, Item("e", tmp_path / "files" / "e")], skip_bad=True)
+    monkeypatch.setattr(preparing, "read_file", refused)
+    made = built(things | {"e": tmp_path / "files" / "e"}, skip_bad=True)
     assert made.arrays["rows"].tobytes() == b"abchello" and sorted(made.bad) == ["d", "e"]
     assert "cannot be read ([Errno 13] Permission denied" in made.bad["d"] and "leads nowhere" in made.bad["e"]
 
 
 def test_more_bad_files_than_are_shown_are_counted(items):
-    with pytest.raises(ValueError, match=r"(?s)^22 files cannot be used.*  19: says.*and 2 more\n.*none of its files"):
+    with pytest.raises(ValueError, match=r"(?s)^things: 22 files cannot.*  19: says.*and 2 more\n.*none of its files"):
         built(items({f"{number:02d}": b"bad" for number in range(22)}), skip_bad=True)
 
 
 def test_files_of_another_size_are_read_again(items):
     built(items())
     things, log = items({"c": b"another"}), []
-    with pytest.raises(FileNotFoundError, match=r"form\.jsonl is of files that have changed since"):
-        prepared.read(prepared.folder_of("things", 1, things) / "form", things)
+    message = r"`repro data prepare things` first \(\S+form\.jsonl is of files that have changed since"
+    with pytest.raises(FileNotFoundError, match=message):
+        source(things).load()
     assert built(things, log).arrays["rows"].tobytes() == b"abcanotherxy" and log == list(FILES)
 
 
 def test_what_another_version_or_other_names_have_made_lies_elsewhere(items):
     things = items()
-    folders = {prepared.folder_of("things", version, names) for version in (1, 2) for names in (things, things[1:])}
-    assert len(folders) == 4
+    some = {name: things[name] for name in "bcd"}
+    assert len({source(names, version=version).path for version in (1, 2) for names in (things, some)}) == 4
 
 
 def test_a_file_that_was_mended_before_all_were_made_is_read_alone(items):
@@ -134,23 +140,23 @@ def test_a_file_that_was_mended_before_all_were_made_is_read_alone(items):
 def test_damage_is_named_and_mended(items, runs, file, damage):
     things = items()
     built(things)
-    path = prepared.folder_of("things", 1, things) / file
+    path = source(things).path.with_name(file)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"form\.jsonl or its arrays are damaged"):
-        prepared.read(path.with_name("form"), things)
+    with pytest.raises(ValueError, match=r"form\.jsonl or its arrays are damaged .*; run `repro data prepare things`"):
+        source(things).load()
     assert_whole(built(things), runs)
 
 
 def test_an_array_too_large_to_hash_is_taken_at_its_size(items, monkeypatch):
     things = items()
     built(things)
-    path = prepared.folder_of("things", 1, things) / "form.rows.npy"
+    path = source(things).path.with_name("form.rows.npy")
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     monkeypatch.setattr(prepared, "HASHED", 5)
-    assert prepared.read(path.with_name("form"), things).arrays["rows"].tobytes() == b"abchellox!"
+    assert source(things).load().arrays["rows"].tobytes() == b"abchellox!"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="damaged"):
-        prepared.read(path.with_name("form"), things)
+        source(things).load()
 
 
 def test_more_than_memory_holds_can_be_mapped(tmp_path):
@@ -170,7 +176,7 @@ def test_more_than_memory_holds_can_be_mapped(tmp_path):
 def test_any_other_error_has_a_note_of_the_file(items, tmp_path):
     things = items()
     with pytest.raises(ZeroDivisionError) as raised:
-        prepared.build(tmp_path / "runs" / "form", things, lambda item: 1 / 0, skip_bad=True, workers=1)
+        Source("things", "form", 1, things, lambda path: 1 / 0).prepare()
     assert raised.value.__notes__ == [f"in {tmp_path / 'files' / 'a'}"]
 
 
@@ -182,27 +188,26 @@ from pathlib import Path
 from preparing import kill, killed_before, make
 from repro.data import prepared
 from repro.data.files import listed
-from repro.data.prepared import Item
+from repro.data.prepared import Source
 
 folder, workers, last = sys.argv[1:]
 
-def slowly(item):
-    if item.name == last:
+def slowly(path):
+    if path.name == last:
         kill()
     if not last:
         time.sleep(0.1)
     with open(Path(folder) / "read.txt", "a") as file:
-        print(item.name, file=file)
-    return make(item)
+        print(path.name, file=file)
+    return make(path)
 
 if __name__ == "__main__":
     os.environ["REPRO_RUNS"] = str(Path(folder) / "runs")
     prepared.CHUNK = 1
     os.replace = killed_before(last, os.replace, 1)
     shutil.rmtree = killed_before(last, shutil.rmtree, 0)
-    items = [Item(path.name, path) for path in listed(Path(folder) / "files")]
-    path = prepared.folder_of("things", 1, items) / "form"
-    print(prepared.build(path, items, slowly, skip_bad=False, workers=int(workers)).digests)
+    items = {path.name: path for path in listed(Path(folder) / "files")}
+    print(Source("things", "form", 1, items, slowly).prepare(workers=int(workers)).digests)
 """
 
 
@@ -221,6 +226,19 @@ def test_a_killed_preparation_goes_on_where_it_was(items, runs, tmp_path, last, 
     assert process.returncode == -signal.SIGKILL and left_behind(runs) != WHOLE
     assert_whole(built(things, log), runs)
     assert log == unread
+
+
+@pytest.mark.parametrize("tear", [lambda whole: b"", lambda whole: whole[:-9], lambda whole: bytes(len(whole)),
+                                  lambda whole: whole.replace(b"hello", b"\0\0\0\0\0")])
+def test_a_part_that_a_loss_of_power_has_torn_is_made_again(items, runs, tmp_path, tear):
+    things, log = items(), []
+    start(tmp_path, last="form.rows.npy").communicate(timeout=60)
+    part, = runs.rglob("0000002-5.npz")
+    whole = part.read_bytes()
+    part.write_bytes(tear(whole))
+    assert part.read_bytes() != whole
+    assert_whole(built(things, log), runs)
+    assert log == ["c"]
 
 
 def test_a_killed_worker_is_an_error_that_says_what_to_do(items, runs, tmp_path):
@@ -243,26 +261,30 @@ def test_several_at_once_read_once(items, tmp_path):
 # ------------------------------------------------------------------------------------------------ made once
 
 
-def test_it_is_made_where_it_is_missing_or_damaged(tmp_path):
-    path, values = tmp_path / "new" / "it[1].npz", [{"x": np.arange(3)}]
-    made_once(path, values.pop)
-    np.testing.assert_array_equal(made_once(path, values.pop)["x"], np.arange(3))  # the list is empty: it was read
+def test_it_is_made_where_it_is_missing_or_damaged(runs):
+    values = [{"x": np.arange(3)}]
+    made_once("it[1].x", "text", values.pop)
+    np.testing.assert_array_equal(made_once("it[1].x", "text", values.pop)["x"], np.arange(3))  # no value: it was read
+    path, = (runs / "prepared").glob("it*.npz")
     path.write_bytes(path.read_bytes()[:-9])
-    assert made_once(path, lambda: {"y": np.zeros(2)}).keys() == npz.read(path).keys() == {"y"}
+    assert made_once("it[1].x", "text", lambda: {"y": np.zeros(2)}).keys() == npz.read(path).keys() == {"y"}
+    assert made_once("it[1].x", "another", dict) == made_once("other", "text", dict) == {}
 
 
-def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(tmp_path):
-    path = tmp_path / "it[1].npz"
-    ours, others = tmp_path / ".it[1].npz.0123456789abcdef", tmp_path / ".it1.npz.0123456789abcdef"
+def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(runs):
+    made_once("it[1]", "text", dict)
+    path, = (runs / "prepared").glob("it*.npz")
+    path.unlink()
+    ours, others = (path.with_name(f".{name}.0123456789abcdef") for name in (path.name, path.name.replace("[1]", "1")))
     for leftover in (ours, others):
         leftover.touch()
-    made_once(path, dict)
+    made_once("it[1]", "text", dict)
     assert not ours.exists() and others.exists()
-    with read_only(tmp_path):  # who only reads changes nothing
-        assert made_once(path, lambda: 1 / 0) == {}
+    with read_only(path.parent):  # who only reads changes nothing
+        assert made_once("it[1]", "text", lambda: 1 / 0) == {}
 
 
-def test_nothing_stays_of_a_making_that_fails(tmp_path):
+def test_nothing_stays_of_a_making_that_fails(runs):
     with pytest.raises(ZeroDivisionError):
-        made_once(tmp_path / "it", lambda: 1 / 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["it.lock"]
+        made_once("it", "text", lambda: 1 / 0)
+    assert [path.suffix for path in (runs / "prepared").iterdir()] == [".lock"]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from repro.data.disk import read_file
+
 
 def start(tmp_path, script, workers, last):
     """Run a script with the folder, the number of workers, and `last`, the name at which it kills itself."""
@@ -33,12 +35,12 @@ def killed_before(last, function, place):
     return call
 
 
-def make(item, log=None):
+def make(path, log=None):
     """The bytes of a file as rows, and twice as pairs; of "bad" files an error."""
-    contents = item.read()
+    contents = read_file(path)
     if log is not None:
-        log.append(item.name)
+        log.append(path.name)
     if contents.startswith(b"bad"):
         raise ValueError(f"says bad: {len(contents)}")
     rows = np.frombuffer(contents, np.uint8)
-    return {"rows": rows, "pairs": np.stack([rows, rows], axis=1).astype(np.float32)}, {"first": item.name}
+    return {"rows": rows, "pairs": np.stack([rows, rows], axis=1).astype(np.float32)}, {"first": path.name}
