@@ -1,29 +1,30 @@
 """Figures and their tables from made-up cells and logs, without data, training or a store."""
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
+from xml.etree import ElementTree
 
 import made_up_measures
 import pandas as pd
 import pytest
-from redrawn import hashes, redraw, told
+from PIL import Image
 
-from repro import experiments
+from repro import experiments, papers
 from repro.experiments import find
 from repro.papers.taxonomy import figures
 from repro.report import plots
 from repro.report.plots import Picture
+from repro.run.export import COLUMNS
 
 COLUMN = find("taxonomy_ucla")
 FIGURES = Path(__file__).parents[2] / "figures"
-
-
-@pytest.fixture(autouse=True)
-def no_data(tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "no data"))
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "no runs"))
+pytestmark = pytest.mark.usefixtures("folders")
 
 
 def finished(experiment, linear=50.0, **measures):
@@ -36,6 +37,35 @@ def finished(experiment, linear=50.0, **measures):
 def saved(name="short", seeds="0,2", **fields):
     """An experiment on the column of NW-UCLA."""
     return dataclasses.replace(COLUMN, name=name, seeds=seeds, fields=fields)
+
+
+def redraw(folder, cells=None, *saved, pictures=None):
+    """Write and draw these experiments and pictures, of these cells alone, in this process.
+
+    Returns the files, and the errors by name.
+    """
+    cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
+    by_name = {experiment.name: experiment for experiment in saved}
+    with (patch.object(experiments, "everything", lambda: cells),
+          patch.object(papers, "pictures", lambda: pictures or {}),
+          patch.object(papers, "saved", lambda: by_name),
+          patch.object(experiments, "find", by_name.__getitem__),
+          patch.object(experiments, "Workers", lambda count: ThreadPoolExecutor(1))):
+        return experiments.redraw(folder)
+
+
+def hashes(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def told(stem):
+    """What both files of a figure say of it: its caption, and what it was drawn from."""
+    image = Image.open(stem.with_suffix(".png"))
+    drawn = ElementTree.parse(stem.with_suffix(".svg"))
+    elements = {element.tag.rpartition("}")[2]: element for element in drawn.iter()}
+    assert " ".join(elements["source"].itertext()).strip() == image.text["Source"]
+    assert elements["description"].text == image.text["Description"]
+    return image.text["Description"], json.loads(image.text["Source"])
 
 
 def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_bytes(tmp_path):
