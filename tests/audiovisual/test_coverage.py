@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from repro.audiovisual.coverage import seeded_categories, uniform_draws
+from repro.audiovisual.coverage import expected_categories, seeded_categories, uniform_draws
 
 
-@pytest.mark.parametrize("rho", [1e-4, 0.4, 1.0, 3.5])
-@pytest.mark.parametrize("counts", [[12] * 8, [40, 20, 10, 5, 1, 1, 0]])
+@pytest.mark.parametrize("rho", [0.05, 0.4, 1.0, 3.5])
+@pytest.mark.parametrize("counts", [[12] * 8, [40, 20, 10, 5, 1, 1]])
 def test_draws_that_shun_categories_are_those_of_a_simulation(rho, counts):
     kinds, random, found = np.repeat(np.arange(len(counts)), counts), np.random.default_rng(0), []
     for _ in range(400):
@@ -17,6 +17,13 @@ def test_draws_that_shun_categories_are_those_of_a_simulation(rho, counts):
             left[random.choice(len(kinds), p=weights / weights.sum())] = False
         found.append(len(set(kinds[~left])))
     assert seeded_categories(counts, 9, rho) == pytest.approx(np.mean(found), abs=0.35)
+
+
+def test_without_preference_they_are_uniform_draws_and_with_the_strongest_none_repeats():
+    shares = np.array([40, 20, 10, 5, 1, 1])
+    assert seeded_categories(shares, 9, 1.0) == pytest.approx(expected_categories(shares / 77, 9, 77), abs=0.35)
+    assert seeded_categories([*shares, 0], 9, 1e-4) == pytest.approx(6, abs=0.01)
+    assert seeded_categories(np.full(101, 40), 128, 0.5) == pytest.approx(83, abs=1)
 
 
 def test_uniform_draws_from_the_actions_of_ucf101():

@@ -133,8 +133,9 @@ def test_a_key_depends_on_the_targets_data(monkeypatch):
         monkeypatch.setattr(study, "target_of", lambda recipe, name, split: named[name])
         return TABLES[table].cells("kinetics_sound", device="cpu")[-1]
 
-    monkeypatch.setattr(study, "members", lambda *_: None)
-    monkeypatch.setattr(study, "_check_target", lambda *_: None)
+    for module, name in ((study, "members"), (study, "check_crop"), (study.finetune, "recordings")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(study, "channels_of", lambda *_: 1)
     before, after = cell("cross_modal"), cell("cross_modal", hmdb51="other")
     assert after.key != before.key and after.recipe == before.recipe
     assert cell("category_diversity", hmdb51="other").digest == "usual"  # which has no targets
