@@ -152,12 +152,11 @@ def test_a_new_book_takes_the_place_of_the_old_one_as_a_whole_or_of_none(repro, 
     assert repro("report", "--output", str(new.parent))[1] == f"{new}\n" and "# repro" in new.read_text()
 
 
-def test_a_book_that_fails_leaves_the_old_one(quick, tmp_path, monkeypatch):
+def test_a_book_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     old = tmp_path / "book" / "index.html"
     old.parent.mkdir()
     old.write_text(f"<meta {book.GENERATOR}>old")
     (tmp_path / "conf.py").write_text("raise ValueError('a broken configuration')")
-    monkeypatch.undo()
     monkeypatch.setattr(book, "execute", lambda notebooks, target: {})
     typeset = book.typeset
     monkeypatch.setattr(book, "typeset", lambda source, configuration, site: typeset(source, tmp_path, site))

@@ -4,13 +4,19 @@ Whole, it is `python3 -m tests.campaigns.fuzz`.
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+import warnings
 
 import pandas as pd
 import pytest
 
+from repro.recipe import choose
 from tests.campaigns import fuzz, processes
+from tests.campaigns.kinds import Kind
 
 EACH = 3
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as on Linux")
@@ -42,11 +48,41 @@ def test_the_committed_campaign_tried_every_kind_and_nothing_failed():
     assert (rows["tried"] == rows["read"] + rows["refused"]).all()
 
 
+# Kinds whose reading fails in ways that the campaign has to notice
+
+
+def _wrong(contents, _):
+    assert contents == "sound", "another value"
+
+
+READS = {
+    "fine": lambda *_: None,
+    "polite": lambda *_: choose("file", "x", ("y",)),
+    "nameless": lambda *_: choose("parameter", "x", ("y",)),
+    "foreign": lambda *_: int("file"),
+    "wrong": _wrong,
+    "warning": lambda *_: warnings.warn("file", RuntimeWarning, stacklevel=1),
+    "growing": lambda *_: bytearray(2 * processes.ROOM),
+    "slow": lambda *_: time.sleep(1000),
+    "crashing": lambda *_: os.kill(os.getpid(), signal.SIGSEGV),
+}
+KINDS = {name: Kind(lambda: ["sound"], lambda sound, draw: "damaged",
+                    lambda contents, folder, read=read: None if contents == "sound" else read(contents, folder),
+                    ["file"])
+         for name, read in READS.items()}
+
+
 def test_whatever_is_wrong_is_a_failure():
-    broken = {outcome.kind: outcome for outcome in outcomes_of("tests.helpers.broken_kinds")}
+    broken = {outcome.kind: outcome for outcome in outcomes_of("tests.test_fuzz")}
     assert (broken.pop("fine").result, broken.pop("polite").result) == ("read", "refused")
     expected = {"nameless": "does not name file", "foreign": "ValueError: invalid literal",
                 "wrong": "AssertionError: another value", "warning": "RuntimeWarning", "growing": "MemoryError",
                 "slow": "does not end", "crashing": "ends the process, SIGSEGV"}
     assert {kind: broken[kind].error[: len(error)] for kind, error in expected.items()} == expected
     assert {outcome.result for outcome in broken.values()} == {"failed"} and broken.keys() == expected.keys()
+
+
+if __name__ == "__main__":
+    processes.SECONDS = 2
+    for outcome in processes.campaign(KINDS, [0], 1):
+        print(json.dumps(outcome))

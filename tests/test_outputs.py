@@ -1,6 +1,7 @@
 """`--output` of every command: what is no new and no regular file is refused before anything is computed."""
 
 import io
+import itertools
 import os
 import stat
 import subprocess
@@ -11,7 +12,6 @@ import pytest
 from command_line import refused
 
 from repro.data.disk import write_atomically
-from repro.run import training
 
 RUN = ("run", "taxonomy", "--preset", "smoke", "--objectives", "random")
 COMMANDS = (RUN, ("figures", "taxonomy_ucla"), ("report",), ("report", "--markdown"), ("results", "weights", "0" * 16))
@@ -33,11 +33,14 @@ def no_longer(*arguments, **further):
     raise AssertionError("it began to compute")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "pipe", "link", "", "regular/below", "absent/../pipe",
-                                  "loop"])
-def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_is_computed(
-        repro, places, monkeypatch, command, name):
+@pytest.mark.parametrize(("command", "name"), [
+    *itertools.product(COMMANDS, ("/dev/full", "/dev/null", "pipe", "link", "", "regular/below", "absent/../pipe",
+                                 "loop")),
+    (RUN, "folder"), (RUN, "new/"), (("results", "weights", "0" * 16), "folder"), (("figures",), "regular"),
+    (("report",), "regular"), (("report",), "-"), (("figures",), "/dev/stdout"),
+])
+def test_what_cannot_be_written_is_refused_before_anything_is_computed(repro, places, monkeypatch, command, name):
+    """A device, a pipe, a name without a file, a folder for a file, and a file or standard output for a folder."""
     for function in ("run.training.train", "papers.drawing.redraw", "book.build", "encoders.export",
                      "report.markdown.write"):
         monkeypatch.setattr(f"repro.{function}", no_longer)
@@ -46,15 +49,6 @@ def test_a_device_a_pipe_and_a_name_without_a_file_are_refused_before_anything_i
     assert message.startswith((f"repro: --output {name} ", f"repro: --output {name!r} ")) and "; name a " in message
     assert all(os.stat(device).st_rdev == before.st_rdev for device, before in devices.items())
     assert stat.S_ISFIFO(os.stat("pipe").st_mode) and (places / "regular").read_text() == "theirs"
-
-
-@pytest.mark.parametrize(("command", "name"), [
-    (RUN, "folder"), (RUN, "new/"), (("results", "weights", "0" * 16), "folder"), (("figures",), "regular"),
-    (("report",), "regular"), (("report",), "-"), (("figures",), "/dev/stdout"),
-])
-def test_a_folder_is_no_file_and_a_file_or_standard_output_no_folder(repro, places, monkeypatch, command, name):
-    monkeypatch.setattr(training, "train", no_longer)
-    assert "; name a new" in refused(repro(*command, "--output", name))
     assert not os.path.exists("new")
 
 
@@ -91,7 +85,7 @@ def test_a_link_to_a_file_stays_and_a_name_of_ones_home_is_understood(repro, pla
 
 
 def test_a_pipe_in_the_place_of_the_log_is_refused_before_anything_is_trained(repro, places, monkeypatch):
-    monkeypatch.setattr(training, "train", no_longer)
+    monkeypatch.setattr("repro.run.training.train", no_longer)
     (places / "runs").mkdir()
     os.mkfifo(places / "runs" / "finished.log")
     assert "finished.log is a device, a pipe or a socket" in refused(repro(*RUN))

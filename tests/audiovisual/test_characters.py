@@ -2,12 +2,12 @@
 
 import functools
 import io
-import zipfile
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
+from packed import write_zip
 from PIL import Image
 from scipy.stats import chisquare
 from sklearn.datasets import load_digits
@@ -67,10 +67,7 @@ def omniglot(folders, declare):
     """Writes files as the archive and declares them as `multiomniglot`."""
     def write(files, *, numbers=NUMBERS):
         path = folders / "data" / "omniglot" / "images_background.zip"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, contents in reversed(files.items()):
-                archive.writestr(f"images_background/{name}", contents)
+        write_zip(path, dict(reversed(files.items())), "images_background")
         declared = {"name": "omniglot/images_background.zip", "bytes": sum(map(len, files.values())),
                     "members": len(files), "digest": content_digest(sorted(files.items()))}
         parts = {part: {"alphabet": list(ALPHABETS), "drawing": list(numbers[of])}

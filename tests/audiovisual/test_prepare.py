@@ -1,13 +1,12 @@
 """Preparing folders of video and sound: what is found, refused, left out, noted and read again."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
 import torch
 from made_clips import mp4_with_sound, ogg, silent_avi, wav
-from ucf101_files import LISTS, SILENT, SPLITS
+from packed import write_folder, write_zip
 
 from repro.audiovisual import data, decode, prepare
 from repro.data import files, manifest
@@ -16,6 +15,19 @@ ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.w
        "2-9-A-0.wav,2,0,dog,True\n")
 REAL = manifest.data_root()
 
+# Five clips of two classes in the layout of UCF101
+CLIPS = {"Biking": ["v_a", "v_c", "v_e"], "Archery": ["v_b", "v_d"]}
+LISTS = {"classInd.txt": "1 Archery\n2 Biking\n"}
+for number, tested in ((1, "v_a v_b"), (2, "v_c v_d"), (3, "v_e v_b")):
+    placed = [(kind, clip) for kind, clips in CLIPS.items() for clip in clips]
+    LISTS[f"trainlist0{number}.txt"] = "".join(
+        f"{kind}/{clip}.avi {1 + (kind == 'Biking')}\n" for kind, clip in placed if clip not in tested)
+    LISTS[f"testlist0{number}.txt"] = "".join(f"{kind}/{clip}.avi\n" for kind, clip in placed if clip in tested)
+SILENT = {f"Any/v_{letter}.avi": silent_avi(level, 40 + level % 7)
+          for letter, level in zip("abcde", (40, 60, 80, 100, 120), strict=True)}
+SPLITS = {f"split{number}": {"train": {f"list{number}": ["train"]}, "test": {f"list{number}": ["test"]},
+                             "expect": {"train": 3, "test": 2, "unused": 0, "classes": 2}} for number in (1, 2, 3)}
+
 
 @pytest.fixture
 def distribution(tmp_path, declare):
@@ -23,10 +35,7 @@ def distribution(tmp_path, declare):
     declare("ucf101", splits=SPLITS)
 
     def write(files=SILENT, lists=LISTS, name="ucf101", root="data"):
-        for place, contents in (files | {f"lists/{file}": text for file, text in lists.items()}).items():
-            path = tmp_path / root / name / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+        write_folder(tmp_path / root / name, files | {f"lists/{file}": text.encode() for file, text in lists.items()})
         return tmp_path / root
 
     return write
@@ -107,11 +116,8 @@ def test_the_digest_is_of_the_classes_of_clips_too(distribution):
 
 def test_archive_workers_and_folder_give_the_same_set(distribution, tmp_path, monkeypatch):
     alone = ready(distribution())
-    for path, members in (("ucf101/any.zip", SILENT), ("splits/ucf101.zip", LISTS)):
-        (tmp_path / "packed" / path).parent.mkdir(parents=True)
-        with zipfile.ZipFile(tmp_path / "packed" / path, "w") as archive:
-            for place, contents in members.items():
-                archive.writestr(f"x/{place}", contents)
+    write_zip(tmp_path / "packed" / "ucf101" / "any.zip", SILENT, "x")
+    write_zip(tmp_path / "packed" / "splits" / "ucf101.zip", LISTS, "x")
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs of two"))
     assert_same(alone, ready(tmp_path / "packed", workers=2))
 

@@ -55,6 +55,8 @@ def test_quick_recipes_of_several_batches_differ_in_the_batch_alone(dataset, bat
     ({"characters": 10}, "characters=10 should be between 1 and 9"),
     ({"size": 449}, "size=449 should be between 1 and 448"),  # more than the largest pictures that can be stored leave
     ({"redundancy": 1.0}, "redundancy=1.0 should be between 0 and 0.999"),
+    ({"split": 6}, "split=6 should be between 0 and 5"), ({"iterations": -1}, "iterations=-1 should be at least 0"),
+    ({"sampler": "hard"}, "sampler='hard' is not one of: random, ohem, gradient"),
 ])
 def test_impossible_values_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):

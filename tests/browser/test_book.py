@@ -1,12 +1,16 @@
 """The book in a browser: every page opens, wide and narrow, light and dark, and asks nobody but its own server."""
 
+import contextlib
+import functools
+import http.server
 import itertools
+import threading
 from urllib.parse import urldefrag
 
 import made_up_book
 import nbformat
 import pytest
-from browsing import served, watched
+from browsing import watched
 
 from repro import book
 from repro.data import manifest
@@ -31,6 +35,20 @@ def site(tmp_path_factory):
     book.write_cells(made_up_book.cells() | {"clips": by_study()["clips"]}, folder / "source")
     book.typeset(folder / "source", ROOT / "docs", folder / "site")
     return folder / "site"
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a server of the files in a folder."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, site):

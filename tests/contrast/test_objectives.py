@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 import torch
+from stand_in import Orders
 from torch.nn.functional import normalize
-from watched import largest_tensor
 
 from repro.contrast import objectives
 from repro.contrast.objectives import (
@@ -267,6 +267,13 @@ def test_float32_stays_accurate_where_most_frames_are_padding():
     lengths = torch.tensor([1, 2, 3, 50])
     value = sequence_contrast(*(tensor.float() for tensor in tensors), lengths, 0.1)
     torch.testing.assert_close(value.double(), sequence_contrast(*tensors, lengths, 0.1), rtol=1e-4, atol=0)
+
+
+def largest_tensor(objective, *inputs):
+    """Elements of the largest tensor made in the forward and backward pass of an objective."""
+    with Orders(reads=True) as orders:
+        objective(*inputs).backward()
+    return orders.largest()
 
 
 @pytest.mark.parametrize("name", [*CONTRASTS, *JOINT])

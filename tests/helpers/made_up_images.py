@@ -1,12 +1,10 @@
 """Small made-up image sets and a tiny trunk, on which a training step takes milliseconds."""
 
-import dataclasses
-
 import torch
 from torch import nn
 
 from repro.contrast.momentum import GhostBatchNorm
-from repro.image import model, study
+from repro.image import model
 from repro.image.data import ImageSet
 
 FEATURES = 12  # of the tiny trunk
@@ -41,12 +39,3 @@ def use_tiny_trunk(patch):
     """Let "resnet18" stand for the tiny trunk until `patch`, a `pytest.MonkeyPatch`, is undone."""
     patch.setitem(model.TRUNKS, "resnet18", FEATURES)
     patch.setattr(model, "trunk", lambda name, small, groups=1: tiny_trunk(lambda n: GhostBatchNorm(n, groups)))
-
-
-def be_every_set(patch):
-    """Let every data set be here until `patch` is undone: small made-up images of its name and a digest of its own."""
-    def named(dataset, root, subset):
-        name = f"{dataset} (subset)" if subset else dataset
-        return dataclasses.replace(made_up(), name=name, digest=f"digest of {name}")
-
-    patch.setattr(study, "load_once", named)

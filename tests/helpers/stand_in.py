@@ -5,6 +5,7 @@ for nothing that depends on values, and it gives the same orders every time: the
 shapes, with the same numbers that are no tensors, on what was there before it at the same places.
 """
 
+import math
 from collections import Counter
 from itertools import zip_longest
 from unittest import mock
@@ -22,22 +23,29 @@ INDEXED, MASKS = ("index", "index_put_", "_index_put_impl_"), (torch.bool, torch
 
 
 class Orders(TorchDispatchMode):
-    """Notes all operations, with what each is given and gives; raises RuntimeError at one that reads a value.
+    """Notes all operations, with what each is given and gives.
+
+    Args:
+        reads: whether a value may be read; else RuntimeError is raised at an operation that reads one.
 
     Attributes:
         noted: (operation, what it is given, shapes that it gives) of each. A tensor is its shape and type, with its
             address if it was there before.
     """
 
-    def __init__(self):
+    def __init__(self, reads=False):
         super().__init__()
-        self.noted, self._made, self._alive = [], set(), []
+        self.reads, self.noted, self._made, self._alive = reads, [], set(), []
+
+    def largest(self):
+        """Elements of the largest tensor that an operation gave."""
+        return max(math.prod(shape) for _, _, made in self.noted for *shape, _ in made)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function._schema.name.removeprefix("aten::")
-        if name in READING:
+        if name in READING and not self.reads:
             raise RuntimeError(f"{name} reads a value, for which the host would wait")
-        if name in INDEXED and any(index is not None and index.dtype in MASKS for index in args[1]):
+        if name in INDEXED and not self.reads and any(index is not None and index.dtype in MASKS for index in args[1]):
             raise RuntimeError(f"{name} by a mask reads it, for which the host would wait")
         given = tuple(self._described(leaf) for leaf in tree_leaves((args, kwargs or {})))
         result = function(*args, **(kwargs or {}))

@@ -172,15 +172,11 @@ def test_claims_are_filtered_and_name_experiments(tmp_path):
     assert len(outputs(notebook, "image/png")) == 1
 
 
-@pytest.mark.parametrize(("name", "parameters", "message"), [
-    ("taxonomy", {"datset": "ucla", "kernel": True}, "did you mean 'dataset'"),
-    ("encoder_collapse", {"dataset": "nutu"}, "dataset='nutu' is not one of: synthetic, ucla"),
-])
-def test_a_wrong_parameter_stops_the_notebook(name, parameters, message, tmp_path):
-    process, notebook = execute(name, tmp_path, **SMOKE, **parameters)
-    assert process.returncode != 0 and message in process.stderr
+def test_a_wrong_parameter_stops_the_notebook(tmp_path):
+    process, notebook = execute("taxonomy", tmp_path, datset="ucla", kernel=True, **SMOKE)
+    assert process.returncode != 0 and "did you mean 'dataset'" in process.stderr
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
     failed = [any(output.output_type == "error" for output in cell.outputs) for cell in cells].index(True)
-    assert cells[failed].source == code_cells(FOLDER / f"{name}.ipynb")[1].source
+    assert cells[failed].source == code_cells(FOLDER / "taxonomy.ipynb")[1].source
     assert not any(cell.outputs for cell in cells[failed + 1 :])

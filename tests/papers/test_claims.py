@@ -44,12 +44,18 @@ MENDED = {  # of which earlier verdicts were wrong, with the reason in a word
 }
 
 
-@pytest.fixture(scope="module")
-def committed():
-    """Claims by id, the numbers behind them, and discrepancies by id, of the committed cells alone."""
+@pytest.fixture(scope="module", autouse=True)
+def no_runs():
+    """Of the committed cells alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_RUNS", "/nonexistent")
-        claims, numbers, discrepancies = sources.judged()
+        yield
+
+
+@pytest.fixture(scope="module")
+def committed():
+    """Claims by id, the numbers behind them, and discrepancies by id."""
+    claims, numbers, discrepancies = sources.judged()
     return claims.set_index("id"), numbers, discrepancies.set_index("id")
 
 
@@ -171,7 +177,6 @@ def test_claims_of_one_paper_and_verdict():
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"paper": "MoCo"}, "paper='MoCo' is not one of: all, .*CM-ACC, JCL, SCE, taxonomy"),
     ({"verdict": "true"}, "verdict='true' is not one of: all, holds, fails"),
     ({"level": "sure"}, "level='sure' is not one of: all, closed form"),
 ])
@@ -271,7 +276,7 @@ def by_seed_of(finished, **fields):
     return sources.by_seed(experiment, DataFrame(rows, columns=COLUMNS))
 
 
-def test_rows_that_differ_in_another_field_are_not_compared_while_others_are_not_finished(monkeypatch):
+def test_rows_that_differ_in_another_field_are_not_compared_while_others_are_not_finished():
     """In which of them the two happen to go together."""
     numbers = {("moco", 64): 50.0, ("sce", 128): 70.0}
     found = by_seed_of(lambda recipe: numbers.get((recipe.method, recipe.batch)), method=["moco", "sce"],
@@ -360,8 +365,7 @@ def against(name, value, **choices):
     return dict(map(str.strip, line.split("  ", 1)) for line in lines)
 
 
-def test_differences_from_a_row_are_those_of_claims(committed, monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+def test_differences_from_a_row_are_those_of_claims(committed):
     quoted = Evidence(committed[0].reset_index(), committed[1])
     for claim, name, value, line in (
         ("C92", "cross_modal_with_headroom", "XMoCo", "CM-ACC over XMoCo, characters"),
@@ -370,8 +374,7 @@ def test_differences_from_a_row_are_those_of_claims(committed, monkeypatch):
         assert against(name, value)[line] == quoted.words(claim, line)
 
 
-def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter(monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter():
     ours = sources.reader()("taxonomy_ucla").rows
     trained = ours[~ours["objectives"].isin(["random", "AE", "AE+CD"])]
     fitted = smf.ols("ours ~ C(objectives)", trained).fit()
@@ -381,8 +384,7 @@ def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_tho
     assert said["AE+CE+AD over CE"] == expected and len(said) == 15
 
 
-def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so(monkeypatch):
-    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
     unfinished = against("taxonomy_synthetic", "7", objectives="AD", ad_weight="1,7", seeds="0")
     assert unfinished == {"ad_weight=7.0": "not finished"}
     single, = against("taxonomy_ucla", "CE", objectives="CE,AD", seeds="0").values()
@@ -394,8 +396,7 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so(monk
     ("taxonomy_ucla", "objectives=AE|CEE", "30", "'CEE'"), ("taxonomy_ucla", "objectives=CE", "objectives=AEE", "'AE'"),
     ("temperature_grid", "method=sec", "method=ressl", "did you mean 'sce'"),  # of which no cell is finished
 ])
-def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(monkeypatch, name, first, second, message):
-    monkeypatch.setenv("REPRO_RUNS", "/nonexistent")
+def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, second, message):
     with pytest.raises(ValueError, match=message):
         judge(pd.DataFrame([{"id": "X1", "experiment": name, "measure": "ours", "first": first, "second": second,
                              "rule": "above", "margin": 0}]), sources.reader())

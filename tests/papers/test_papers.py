@@ -20,14 +20,14 @@ TABLES = {{"{table}": dataclasses.replace(table, name="{table}", study=study)}}
 
 @pytest.fixture
 def later(tmp_path, monkeypatch):
-    """What adds papers after the others: the text of a module by its name, for every paper."""
+    """What adds papers after the others: the texts of modules and other files by their names, for every paper."""
     monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
 
     def add(**of_papers):
         for name, modules in of_papers.items():
             (tmp_path / name).mkdir()
             for module, text in modules.items():
-                (tmp_path / name / f"{module}.py").write_text(text)
+                (tmp_path / name / (module if "." in module else f"{module}.py")).write_text(text)
 
     papers.tables.cache_clear()
     yield add
@@ -47,38 +47,34 @@ def test_a_later_paper_is_there_beside_the_others(later):
     assert list(papers.tables()) == [*before, "novel"] and papers.titles()["Novel"] == ["novel"]
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"__init__": INIT.format(name="Novel", table="novle")},
+NOVEL = made("Novel", "novel", "novelty")
+HEAD = "id,place,says,experiment,measure,first,second,rule,margin\n"
+
+
+@pytest.mark.parametrize(("added", "read", "message"), [
+    ({"zz_novel": NOVEL | {"__init__": INIT.format(name="Novel", table="novle")}}, papers.tables,
      r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"),
-    (made("Novel", "temperature_grid", "novelty"),
+    ({"zz_novel": made("Novel", "temperature_grid", "novelty")}, papers.tables,
      "papers sce and zz_novel have both a table 'temperature_grid'; rename one"),
-    (made("Novel", "novel", "images"),  # its cells would have the keys of the other's
+    ({"zz_novel": made("Novel", "novel", "images")}, papers.tables,  # its cells would have the keys of the other's
      "and novel are tables of two studies called 'images', which would take each"),
+    ({"zz_novel": {"__init__": 'TITLE = "SCE"\n', "claims.csv": HEAD}}, lambda: papers.listed("claims"),
+     "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
+    ({"zz_novel": {"__init__": "", "claims.csv": HEAD}}, lambda: papers.listed("claims"),
+     r"zz_novel.claims\.csv is of a paper without TITLE; write one"),
+    ({"zz_one": {"__init__": "", "figures": "PICTURES = {'curve': 1}"},
+      "zz_two": {"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"}}, papers.pictures,
+     "the papers zz_one and zz_two have both a picture 'curve'; rename one"),
 ])
-def test_what_would_hide_another_papers_table_or_results_is_refused(later, changes, message):
-    later(zz_novel=made("Novel", "novel", "novelty") | changes)
+def test_a_paper_that_would_hide_what_another_has_is_refused(later, added, read, message):
+    later(**added)
     with pytest.raises(ValueError, match=message):
-        papers.tables()
+        read()
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ('TITLE = "SCE"\n', "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
-    ("", r"zz_novel.claims\.csv is of a paper without TITLE; write one"),
-])
-def test_a_paper_whose_claims_would_be_lost_is_refused(later, tmp_path, text, message):
-    head, *_ = (papers.folders()["sce"] / "claims.csv").read_text().splitlines()
-    later(zz_novel={"__init__": text})
-    assert len(papers.listed("claims"))  # what has no claims needs no title
-    (tmp_path / "zz_novel" / "claims.csv").write_text(head + "\n")
-    with pytest.raises(ValueError, match=message):
-        papers.listed("claims")
-
-
-def test_a_picture_of_another_papers_name_is_refused(later):
-    later(zz_one={"__init__": "", "figures": "PICTURES = {'curve': 1}"},
-          zz_two={"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"})
-    with pytest.raises(ValueError, match="the papers zz_one and zz_two have both a picture 'curve'; rename one"):
-        papers.pictures()
+def test_what_has_no_claims_needs_no_title(later):
+    later(zz_novel={"__init__": ""})
+    assert len(papers.listed("claims"))
 
 
 def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refused(monkeypatch):
@@ -97,9 +93,8 @@ def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refus
     ("", "it should be experiments by name"), ("- odd\n", "it should be experiments by name"),
     ("odd: \x00\n", "special characters are not allowed .*; mend it"),
 ])
-def test_a_slip_in_a_list_of_experiments_is_a_line_that_names_the_file(later, tmp_path, text, message):
-    later(zz_novel={"__init__": ""})
-    (tmp_path / "zz_novel" / "experiments.yaml").write_text(text)
+def test_a_slip_in_a_list_of_experiments_is_a_line_that_names_the_file(later, text, message):
+    later(zz_novel={"__init__": "", "experiments.yaml": text})
     with pytest.raises(ValueError, match=rf"zz_novel.experiments\.yaml: .*{message}") as raised:
         papers.saved.__wrapped__()
     assert "\n" not in str(raised.value)

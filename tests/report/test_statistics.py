@@ -1,12 +1,9 @@
 """The statistics behind verdicts, held against statsmodels, scipy, simulations and cases worked out by hand."""
 
 import itertools
-import json
 import math
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from pandas import DataFrame, Series
@@ -17,8 +14,6 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from repro.report import statistics
 
 NAN = math.nan
-FIGURES = Path(__file__).parents[2] / "figures"
-SCATTERED, WRONG = ["AE", "AE+CD"], "AE+AD+CD"
 
 
 def made_up(rows=5, seeds=3, *, deviation=1.0, seed=0, missing=()):
@@ -32,18 +27,6 @@ def made_up(rows=5, seeds=3, *, deviation=1.0, seed=0, missing=()):
 
 def long(runs):
     return runs.stack().dropna().rename("x").rename_axis(["row", "seed"]).reset_index()
-
-
-@pytest.fixture(scope="module")
-def column():
-    """Our accuracies on NW-UCLA by objective, the last version's of the first three seeds, and the printed ones."""
-    cells = pd.read_csv(FIGURES / "cells.csv", dtype=str).query(
-        "study == 'skeletons' and dataset == 'ucla' and preset == 'paper' and version == '3' and changes == '{}'")
-    rows = [{"objectives": json.loads(cell.recipe)["objectives"], "seed": int(cell.seed),
-             "linear": json.loads(cell.metrics)["linear"]} for cell in cells.itertuples()]
-    runs = DataFrame(rows).pivot(index="objectives", columns="seed", values="linear").drop(index="random")[[0, 1, 2]]
-    published = pd.read_csv(FIGURES / "taxonomy_ucla.csv").set_index("objectives")["published"]
-    return runs, published[runs.index]
 
 
 @pytest.mark.parametrize("missing", [(), (("a", 0), ("c", 2)), (("b", 0), ("b", 1))])
@@ -257,36 +240,12 @@ def test_agreement_needs_runs_and_printed_numbers():
         statistics.agreement(runs[:2], Series({"a": 1.0, "b": 2.0}))
 
 
-def test_on_nw_ucla_agreement_is_little_better_than_a_constant(column):
-    runs, printed = column
-    assert statistics.scattered(runs.std(axis=1)) == SCATTERED
-    judged = runs.drop(index=SCATTERED)
-    deviation = statistics.pooled(judged).value
-    others = judged.drop(index=WRONG)
-    without = statistics.agreement(others, printed[others.index], deviation=deviation)
-    assert [round(without.rms, 1), round(without.constant_rms, 1), round(without.r, 2)] == [2.4, 2.6, 0.69]
-
-
-def test_on_nw_ucla_one_entry_is_refuted(column):
-    table = statistics.entries(*column)
-    assert [*table.index[table["p_holm"] < 0.05]] == [WRONG]
-
-
 def test_a_range_of_draws_is_that_of_all_samples_with_replacement():
     runs = DataFrame([[1.0, 2.0, 4.0], [0.0, 3.0, NAN]], index=["a", "b"])
     sums = [np.mean(first) + np.mean(second) for first in itertools.product([1, 2, 4], repeat=3)
             for second in itertools.product([0, 3], repeat=2)]
     low, high = statistics.drawn_range(runs, lambda means: means.sum(axis=1), share=0.8, draws=20_000)
     assert [low, high] == pytest.approx(np.quantile(sums, [0.1, 0.9]), abs=0.35)
-
-
-def test_ranges_of_three_seeds_cover_less_than_they_say():
-    covered = []
-    for draw in range(300):
-        runs = DataFrame(np.random.default_rng(draw).standard_normal((1, 3)))
-        low, high = statistics.drawn_range(runs, lambda means: means[:, 0], draws=400)
-        covered.append(low <= 0 <= high)
-    assert 0.6 < np.mean(covered) < 0.9
 
 
 def test_trials_are_the_least_number_of_which_all_percentages_are_counts():

@@ -234,13 +234,3 @@ def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
     assert wide.loc[("feature", 1), "rho"] < 1e-3
     assert wide["expected"].nunique() == 1 and wide["expected"].iloc[0] < 3.5
     assert wide.loc[("random", 1)].isna().to_dict()["rho"] and wide.loc[("random", 1), "categories"] < 4
-
-
-def test_encoders_after_fewer_iterations_are_those_of_a_longer_training(monkeypatch):
-    use(monkeypatch, grids(train=80))
-    short, long = (paper("multidigits", "xmoco", **GRIDS | {"pairs": 80, "iterations": steps}) for steps in (3, 7))
-    learners = [Pretrainer(recipe, measured.data_of(recipe), 0, CPU) for recipe in (short, long)]
-    for learner in learners:
-        for _ in range(short.iterations):
-            learner.step()
-    assert all(map(torch.equal, *(learner.towers.state_dict().values() for learner in learners)))

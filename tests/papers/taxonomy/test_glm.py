@@ -70,27 +70,25 @@ def test_the_specification_curve_has_every_choice_once():
             assert set(part["n_rows"]) == {9}
 
 
-@pytest.mark.parametrize(("change", "arguments", "message"), [
-    ({}, {"outcome": "UCL"}, "no column UCL; its columns are AE, CE, AD, CD, UCLA"),
-    ({"AE": 2}, {}, "AE, CE, AD, CD should be 0 or 1"),
-    ({"UCLA": np.nan}, {}, "UCLA has no number for AE, AE.CD"),
-    ({"UCLA": "high"}, {}, "UCLA has no number"),
-    ({}, {"rows": "best"}, "rows='best' is not one of: all, unmixed, unmixed.best"),
-    ({}, {"rows": "CE,CE+XD"}, "rows='CE.XD' is not one of"),
-    ({}, {"rows": ["AE", "CE", "AD", "CD", "AE+CE"]}, "do not tell const, AE, CE, AD, CD apart with a row to spare"),
-    ({}, {"rows": ["AE", "CE", "AE+CE", "AE+AD", "CE+AD", "AE+CE+AD", "AD"]}, "do not tell"),
+TABLE = printed("taxonomy")
+
+
+@pytest.mark.parametrize(("table", "arguments", "message"), [
+    (TABLE, {"outcome": "UCL"}, "no column UCL; its columns are AE, CE, AD, CD, UCLA"),
+    (TABLE.assign(AE=2), {}, "AE, CE, AD, CD should be 0 or 1"),
+    (TABLE.assign(UCLA=np.nan), {}, "UCLA has no number for AE, AE.CD"),
+    (TABLE.assign(UCLA="high"), {}, "UCLA has no number"),
+    (TABLE, {"rows": "best"}, "rows='best' is not one of: all, unmixed, unmixed.best"),
+    (TABLE, {"rows": "CE,CE+XD"}, "rows='CE.XD' is not one of"),
+    (TABLE, {"rows": ["AE", "CE", "AD", "CD", "AE+CE"]}, "do not tell const, AE, CE, AD, CD apart with a row to spare"),
+    (TABLE, {"rows": ["AE", "CE", "AE+CE", "AE+AD", "CE+AD", "AE+CE+AD", "AD"]}, "do not tell"),
+    (TABLE[~glm.names(TABLE).isin(["AD+CD", "CE+AD+CD"])], {"rows": "all"},
+     r"need AD\+CD, CE\+AD\+CD, which the table lacks"),
+    (TABLE.iloc[[*range(15), 3]], {"rows": "all"}, "CD have several rows"),
 ])
-def test_what_cannot_be_fitted_is_refused(change, arguments, message):
+def test_what_cannot_be_fitted_is_refused(table, arguments, message):
     with pytest.raises(ValueError, match=message):
-        glm.fit(printed("taxonomy").assign(**change), **({"outcome": "UCLA"} | arguments))
-
-
-def test_missing_and_repeated_objectives_are_named():
-    table = printed("taxonomy")
-    with pytest.raises(ValueError, match=r"need AD\+CD, CE\+AD\+CD, which the table lacks"):
-        glm.fit(table[~glm.names(table).isin(["AD+CD", "CE+AD+CD"])], "UCLA", "all")
-    with pytest.raises(ValueError, match="CD have several rows"):
-        glm.fit(table.iloc[[*range(15), 3]], "UCLA", "all")
+        glm.fit(table, **({"outcome": "UCLA"} | arguments))
 
 
 def seeds_of(count, *, objective=5.0, seed=1.0, names=ALL):
