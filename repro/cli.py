@@ -136,10 +136,12 @@ def run(
                 write_atomically(file, lambda temporary: written.to_csv(temporary, index=False))
             if output is not None and file is None:
                 print(written.to_csv(index=False), end="")
-                print(*remarks(rows), sep="\n", file=sys.stderr)
+                for remark in remarks(rows):
+                    print(remark, file=sys.stderr)
             elif every:
                 print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
-                print(*remarks(rows), sep="\n")
+                for remark in remarks(rows):
+                    print(remark)
             else:
                 print(readable(rows))
             if base and len(rows):

@@ -164,7 +164,7 @@ def test_an_unreadable_cell_stops_nothing(monkeypatch, capsys):
     odd = cells["key"] == cells.loc[cells["dataset"] == "ucla", "key"].iloc[0]
     whole = results("taxonomy_synthetic")
     cells.loc[odd, "recipe"] = json.dumps({"field_of_another_branch": 1})
-    monkeypatch.setattr(experiments, "everything", lambda: cells)
+    monkeypatch.setattr(experiments, "everything", lambda: cells.assign(whose="ours"))
     pd.testing.assert_frame_equal(results("taxonomy_synthetic"), whole)
     study = find("taxonomy_synthetic").declared.study
     assert len(study.tidy(cells)) == (cells["study"] == study.name).sum() - 1

@@ -212,4 +212,4 @@ def test_a_cell_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(
         study.coverage(pretrainer) if method == "cmacc" else {})
     assert_equal_states(pretrainer.towers.state_dict(), before)
     assert cost["steps"] == (0 if method == "scratch" else 4)
-    assert [path.relative_to(run.folder).as_posix() for path in run.folder.rglob("*.pt")] == ["checkpoint.pt"]
+    assert [path.relative_to(run.trained_in).as_posix() for path in run.trained_in.rglob("*.pt")] == ["checkpoint.pt"]

@@ -59,7 +59,7 @@ def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
     assert rows["dataset"].startswith("is one of: digits, cifar10, ") and "svhn" in rows["dataset"]
     assert rows["size"].split(maxsplit=1) == ["32", "the images"] and rows["dictionary"].split()[0] == "4096"
     assert rows["normalisation.mean"].split("  ")[0] == "(0.4377, 0.4438, 0.4728)"
-    assert re.search(r"^dataset +svhn ", told["run image_methods --dataset svhn --help"], re.MULTILINE)
+    assert re.search(r"^dataset +svhn$", told["run image_methods --dataset svhn --help"], re.MULTILINE)
     title, *lines = list(told.values())[-1].splitlines()
     assert title.startswith("svhn (part.npz)") and any(line.split()[:1] == ["ressl"] for line in lines)
     own = {line.split()[0]: line for line in lines if line}  # of the script itself

@@ -170,7 +170,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes
     trained(store, chosen)
     path = tmp_path / "encoder.safetensors"
     assert repro("results", "weights", chosen.key, "--output", str(path)) == (0, f"{path}\n", "")
-    model = study.trained_model(checkpoint(chosen.key, store), chosen.recipe)
+    model = study.trained_model(checkpoint(chosen.key, Store(store.root)), chosen.recipe)
     assert not model.training
     again, untrained = restored(chosen, IMAGES, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
     assert again.taken == 4

@@ -172,7 +172,7 @@ def test_every_data_set_that_it_names_is_accepted_with_its_own_defaults(path, mo
     def absent(*_, **__):
         raise FileNotFoundError("get them")
 
-    monkeypatch.setattr(Study, "cell", absent)
+    monkeypatch.setattr(Study, "on_data", absent)
     named = re.search(r"dataset: str = .* # ([^;\n]*)", code_cells(path)[0].source)[1].strip().split(" | ")
     if "..." in named:
         named = TABLES[TABLE.get(path.stem, path.stem)].datasets
