@@ -506,7 +506,9 @@ class Table:
         columns = list(dict.fromkeys([*self.shown, *also]))
         rows = self._finished(by_key, cells)
         if rows.empty:
-            return DataFrame(columns=[*columns, *NUMBERS, *self.measures])
+            table = DataFrame(columns=[*columns, *NUMBERS, *self.measures])
+            table.attrs = rows.attrs
+            return table
         measures = [name for name in self.measures if name in rows]
         if "value" not in rows:
             rows = rows.assign(value=rows.get(self.measures[0], math.nan))
@@ -553,7 +555,8 @@ class Table:
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
             departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
         averaged = self.study.averaged(cells["evaluation"], cells["recipe_number"])
-        rows = self.arrange(cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True))
+        rows = cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
+        rows = rows if rows.empty else self.arrange(rows)
         store, left_out = Store(), []
         for cell in cells[~averaged].to_dict("records"):
             folder = store.folder(cell["key"]).relative_to(store.root)

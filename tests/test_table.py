@@ -409,6 +409,12 @@ def test_what_later_code_has_measured_is_left_out_and_leaves_out_nobody():
     assert "seed 1 (cells/" in remarks(found)[0] and ", of a later version than this)" in remarks(found)[0]
 
 
+def test_where_later_code_has_measured_all_there_is_no_row_and_that_is_told():
+    found = measured_by(TOY, 99, 99)
+    text = readable(found)
+    assert found.empty and text.startswith("no cell is finished\nleft out of the means") and "heavy, seed 1" in text
+
+
 def test_an_evaluation_that_only_measures_more_leaves_nobody_out():
     found = measured_by(dataclasses.replace(TOY, additions=(3, 4)), 2, 4, 3)
     assert found["n_seeds"].tolist() == [3, 3] and not remarks(found)

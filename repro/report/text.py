@@ -28,10 +28,10 @@ def readable(rows: DataFrame) -> str:
     """What tells rows of `repro.run_table` apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed,
     difference.
     """
-    if rows.empty:
-        return "no cell is finished"
-    (names, shared), table = _telling_apart(rows), beside(rows)
     below = "".join(f"\n{textwrap.fill(line, WIDTH)}" for line in remarks(rows))
+    if rows.empty:
+        return f"no cell is finished{below}"
+    (names, shared), table = _telling_apart(rows), beside(rows)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     return f"{title}\n{_fitted(table, len(names.columns))}{below}"
@@ -44,10 +44,10 @@ def remarks(rows: DataFrame) -> list[str]:
     precisions or processors, and how many of the reader's own runs stand in place of committed ones.
     """
     lines: list[str] = []
-    if rows.empty:
-        return lines
     if left_out := rows.attrs.get("left_out"):
         lines.append(f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}; {MEASURE}")
+    if rows.empty:
+        return lines
     names, _ = _telling_apart(rows)
     whole = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str).itertuples(index=False)
     labels_of = dict(zip(map(tuple, whole), names.agg(" ".join, axis="columns"), strict=True))
