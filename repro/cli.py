@@ -251,7 +251,7 @@ def data_prepare(
 
         form = {"size": parse_number("size", size)} if size else {}
         clips = prepare.source(name, **form, subset=subset)
-        lines = prepare.describe(clips.as_set(clips.prepare(skip_bad=skip_bad, workers=count)))
+        lines = prepare.describe(clips, clips.prepare(skip_bad=skip_bad, workers=count))
     print("\n".join(lines))
 
 

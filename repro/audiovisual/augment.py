@@ -1,5 +1,4 @@
-"""Augmentation for a whole batch at once on its device: of clips a random crop, flip, greyscale and normalisation; of
-drawings of characters a small affine map."""
+"""Augmentation of a whole batch on its device: clips are cropped, flipped, greyed and normalised, drawings warped."""
 
 import torch
 from torch import Tensor
@@ -12,16 +11,13 @@ TURN, SHIFT = 0.2, 0.15       # largest change of an entry of the affine map; of
 
 
 def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Generator) -> Tensor:
-    """A view as networks take it; clips are cropped, flipped, greyed and normalised, each by parameters of its own.
+    """A view as networks take it; of clips (n, 3, F, H, W) uint8 a random (n, 3, F, size, size) float32.
 
     Args:
-        view: clips (n, 3, F, H, W) uint8; sounds and pictures change their memory format alone.
+        view: clips; sounds and pictures change their memory format alone.
         size: side of the crop, in pixels; uniform among its places.
         greyscale: probability, 0 to 1.
         generator: draws 4 n numbers for clips, on its own device.
-
-    Returns:
-        Of clips (n, 3, F, size, size) float32.
 
     Source: CM-ACC, Sec. 4.
     """
@@ -33,11 +29,10 @@ def at_random(view: Tensor, size: int, greyscale: float, *, generator: torch.Gen
 
 
 def centred(view: Tensor, size: int) -> Tensor:
-    """As `at_random` without randomness: of clips (n, 3, F, H, W) the crop in the middle, (n, 3, F, size, size)."""
+    """As `at_random` without randomness: of clips the crop in the middle."""
     if view.ndim == 5:
-        never = torch.zeros(len(view), dtype=torch.bool, device=view.device)
-        rows, columns = (torch.full_like(never, (side - size) // 2, dtype=torch.int64) for side in view.shape[3:])
-        view = cropped(view, rows, columns, never, never, size)
+        top, left = ((side - size) // 2 for side in view.shape[3:])
+        view = (view[..., top : top + size, left : left + size].float() / 255 - MEAN) / DEVIATION
     return channels_last(view)
 
 
@@ -57,8 +52,8 @@ def cropped(clips: Tensor, rows: Tensor, columns: Tensor, flip: Tensor, grey: Te
 def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
     """Pictures (n, H, W) float32, each changed by a small random affine map of its own, zero beyond their edges.
 
-    To the identity's entries uniform numbers of up to 0.2 are added, which turn, shear and scale by up to some 11
-    degrees and 20 percent; the shift is up to 15 percent of half a side. The generator, on any device, draws 6 n.
+    `TURN` and `SHIFT` turn, shear and scale by up to some 11 degrees and 20 percent. The generator, on any device,
+    draws 6 n uniform numbers.
     """
     if not len(pictures):
         return pictures

@@ -3,9 +3,8 @@
     x: in every cell of a grid one character of the cell's alphabet, drawn uniformly, in one of its drawings
     y: in every cell the successor of that character, (place + 1) modulo the alphabet's size, in a drawing of its own
 
-The printed set gives every cell an alphabet of its own and draws all pairs uniformly. Options make of it a set with
-fewer or more categories, redundant, or with frequent and rare ones; and they say which views of a pair training sees.
-x and y share the characters and nothing else: I(x; y) is the sum of the logarithms of the alphabets' sizes.
+x and y share the characters and nothing else: I(x; y) is the sum of the logarithms of the alphabets' sizes. In the
+printed set every cell has an alphabet of its own, and pairs are drawn uniformly.
 
 Source: CM-ACC, Fig. 3a; Ozair et al. 2019.
 """
@@ -106,8 +105,7 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
 def area_average(picture: np.ndarray, side: int) -> np.ndarray:
     """A picture of 0 and 1 in `side` x `side` pixels, each 255 times the mean over the rectangle that it covers.
 
-    A pixel on the border of two rectangles counts in both by its shares. All sums are of whole numbers: every machine
-    gives the same.
+    A pixel on a border counts in both rectangles by its shares. Sums of whole numbers are the same on every machine.
     """
     sums = picture
     for length in picture.shape:  # a rectangle is `length` parts high when every pixel is cut into `side` of them
@@ -119,9 +117,8 @@ def area_average(picture: np.ndarray, side: int) -> np.ndarray:
 class Characters:
     """Pairs of grids, composed from their drawings whenever they are asked for.
 
-    The pairs fall into four lots: `test` are new pairs of drawings known from training; `held_out`, a second test, and
-    `validation`, to choose settings by, show drawings of their own. Labels and lots stay on the CPU, the other tensors
-    are on the device of the set.
+    They fall into four lots: `test` are new pairs of drawings known from training; `held_out`, a second test, and
+    `validation`, to choose settings by, show drawings of their own. Labels and lots stay on the CPU.
     """
 
     name: str                                  # of the data set
@@ -143,7 +140,7 @@ class Characters:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Characters of the alphabet of every cell: the numbers of classes of `labels`."""
+        """The numbers of classes of `labels`, of each cell."""
         return tuple(map(len, self.alphabets))
 
     @property
@@ -166,10 +163,9 @@ class Characters:
         return torch.ones(len(self.labels), dtype=torch.bool)
 
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
-        """One grid of each item of `index` (m,), x as "video" or y as "audio": as drawn for its pair, or drawn anew.
+        """A grid of each item of `index` (m,), on the CPU: x as "video" or y as "audio", as drawn for its pair or anew.
 
-        A grid is (1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set; the index is on the CPU,
-        the generator on any device.
+        (m, 1, rows * cell, columns * cell) float32 in [0, 1], on the device of the set; the generator is on any.
         """
         return self._shown(self._drawn(modality, index, generator), generator if self.augmented else None)
 
@@ -178,23 +174,22 @@ class Characters:
         return self.view("video", index, generator), self.view("audio", index, generator)
 
     def twins(self, modality: str, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Two grids of each item, the first as `view` gives it. Of the second, `other_view` says:
+        """Two grids of each item, the first as `view` gives it. The second has, as `other_view` says,
 
-        - "affine": the same drawings, every cell changed by `augment.warped`. It needs no labels.
-        - "characters": the same characters in other drawings of the same part, drawn anew every time. Such pairs are
-          labels in disguise.
+        - "affine": the same drawings, every cell changed by `augment.warped`; or
+        - "characters": the same characters in other drawings of the same part, which are labels in disguise.
         """
         drawn = self._drawn(modality, index, generator)
         changes = generator if self.augmented else None
         if self.other_view == "affine":
             return self._shown(drawn, changes), self._shown(drawn, generator)
         first, count = self.first[drawn], self.count[drawn]
-        steps = 1 + _numbers(drawn, generator).to(drawn.device, non_blocking=True) % (count - 1)
+        steps = 1 + _numbers(drawn, generator) % (count - 1)
         other = first + (drawn - first + steps) % count
         return self._shown(drawn, changes), self._shown(other, changes)
 
     def centred(self, modality: str, index: Tensor, windows: int = 1) -> Tensor:
-        """The grid of each item as drawn for its pair, (m, windows, 1, height, width); all windows are the same."""
+        """(m, windows, ...) as of `view`, the grid as drawn for its pair; all windows are the same."""
         shown = self._shown(self._drawn(modality, index))
         return shown.unsqueeze(1).expand(-1, windows, -1, -1, -1)
 
@@ -209,7 +204,7 @@ class Characters:
         drawn = pairs[index.to(pairs.device, non_blocking=True)]
         if generator is None or not self.redrawn:
             return drawn
-        return self.first[drawn] + _numbers(drawn, generator).to(drawn.device, non_blocking=True) % self.count[drawn]
+        return self.first[drawn] + _numbers(drawn, generator) % self.count[drawn]
 
     def _shown(self, drawn: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Grids (m, 1, rows * cell, columns * cell) of the drawings (m, cells), which a generator warps."""
@@ -225,7 +220,8 @@ class Characters:
 
 def _numbers(like: Tensor, generator: torch.Generator) -> Tensor:
     """Random whole numbers, so large that what they leave when divided is as good as uniform."""
-    return torch.randint(2**62, like.shape, generator=generator, device=generator.device)
+    numbers = torch.randint(2**62, like.shape, generator=generator, device=generator.device)
+    return numbers.to(like.device, non_blocking=True)
 
 
 def grid(cells: int) -> tuple[int, int]:
@@ -239,27 +235,21 @@ def load(
     distinct: int = 0, frequency: str = "balanced", redrawn: bool = False, view: str = "affine",
     augmented: bool = False, test_pairs: int = 10_000,
 ) -> Characters:
-    """Load pairs of grids.
+    """Load pairs of grids, drawn uniformly; none of `test` is a training pair (unless these are redrawn).
 
-    Of 20 drawings of a character, in the order of the source, 16 are for training, 2 for validation, 2 held out.
-    Omniglot's 20 drawings are by 20 people, and within an alphabet the number stands for the person (it explains about
-    a third of the variance of height and of ink), so that held-out drawings are by people nobody trained on.
-
-    Pairs are drawn uniformly and may repeat, but no pair of `test` is among the training pairs (unless these are
-    redrawn). What makes training pairs redundant or some of them rare leaves the other lots as they are.
+    Of 20 drawings of a character, in the order of the source, 16 are for training, 2 for validation, 2 held out. Those
+    of Omniglot are by 20 people, numbered alike within an alphabet: held-out ones are by people unseen in training.
 
     Args:
         name: `multidigits` (part of scikit-learn; every cell has the alphabet of ten digits, cells of 8 x 8 pixels) or
             `multiomniglot` (the first alphabets of the manifest, one for each cell, cells of 32 x 32 pixels).
         root: folder of real data; REPRO_DATA by default.
         characters: of a grid, 1 to 9.
-        pairs, test_pairs: for training (50,000 is printed); of each of `validation`, `test` and `held_out`.
-        categories: n > 0: the first n characters of all alphabets, in their order, are one alphabet, which every cell
-            has; 0: every cell has an alphabet of its own.
-        distinct: d > 0: the training pairs repeat d different ones, of which no two show the same characters, and each
-            of which is there at least once; 0: every pair is drawn on its own.
-        frequency: of the d different training pairs, else of the characters of every cell: "balanced", or "zipf", in
-            proportion to 1 / rank, over ranks drawn once.
+        pairs, test_pairs: for training; of each of `validation`, `test` and `held_out`.
+        categories: n > 0: every cell has one alphabet, the first n characters of all; 0: each cell has its own.
+        distinct: d > 0: the training pairs repeat d ones of different characters, each at least once; 0: they do not.
+        frequency: of these, else of the characters of every cell in training: "balanced", or "zipf", in proportion to
+            1 / rank, over ranks drawn once.
         redrawn, view, augmented: which views training sees, see `Characters` (`view` is its `other_view`).
 
     Raises:
@@ -298,7 +288,7 @@ def load(
 
 
 def _alphabets(drawings: Drawings, cells: int, categories: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of every cell the first character of its alphabet and the alphabet's size, (cells,) each, see `load`."""
+    """Of every cell the first character of its alphabet and the alphabet's size, (cells,) each."""
     if categories > len(drawings.names):
         raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
     sizes = np.array([categories] if categories else drawings.sizes)
@@ -312,10 +302,7 @@ def _draw(
     counts: np.ndarray, starts: np.ndarray, sizes: np.ndarray, part: int, rng: np.random.Generator, amount: int,
     shares: list[np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (amount, cells) and drawings (2, amount, cells) of pairs of drawings of one part.
-
-    Cells show one of as many characters as `sizes` (cells,), from `starts` on, with equal probabilities or `shares`.
-    """
+    """Labels (amount, cells) and drawings (2, amount, cells) of pairs; characters have equal shares, or these."""
     if shares is None:
         labels = rng.integers(sizes, size=(amount, len(sizes)))
     else:

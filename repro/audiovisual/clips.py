@@ -21,8 +21,7 @@ class Clips:
     `frames` and `mel` lie end to end, the first item's, then the second's, and so on; they may be mapped from a file
     (`numpy.load(path, mmap_mode="c")`), of which a window reads what it needs. Everything else stays on the CPU.
 
-    Raises:
-        ValueError: if a label has no class, or an item is for training and for test.
+    ValueError if a label has no class, or an item is for training and for test.
     """
 
     name: str                     # of the data set; what is not the official distribution says so
@@ -56,10 +55,8 @@ class Clips:
     def view(self, modality: str, index: Tensor, generator: torch.Generator) -> Tensor:
         """A window of each item of `index` (m,) int64, all of which have the modality, its start uniform.
 
-        Index and generator, which draws m numbers, are on the CPU.
-
-        Returns:
-            Where the set is: (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32.
+        (m, 3, window, H, W) uint8, or (m, bands, window * rows_per_frame) float32, where the set is. Index and
+        generator, which draws m numbers, are on the CPU.
         """
         return self._at_random((modality,), index, generator)[0]
 

@@ -1,5 +1,4 @@
-"""Pairs of video and sound: bundled clips, grids of characters, folders of recordings; which of them are trained with.
-"""
+"""Pairs of video and sound: bundled clips, grids of characters, recordings; which of them are trained with."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +12,6 @@ from repro.audiovisual.characters import Characters
 from repro.audiovisual.characters import load as load_characters
 from repro.audiovisual.clips import Clips
 from repro.audiovisual.decode import ROOM, ROWS_PER_FRAME, SIZES
-from repro.audiovisual.prepare import Prepared
 from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.splits import DATASETS
 from repro.recipe import choose
@@ -34,15 +32,14 @@ def load(
         root: folder of real data; REPRO_DATA by default.
         window: frames of a view of clips.
         size: pixels of the crop that recordings will be seen through; see `stored_size`.
-        split: of recordings, a name in their manifest; its first by default.
+        split: of recordings, a name in their manifest, its first by default: its training part may be pre-trained on.
         subset: of recordings, accept a part of the official distribution.
         redundancy: of `synthetic`, see `synthetic.load`.
-        **grids: options of grids of characters, see `characters.load`.
+        **grids: see `characters.load`.
 
     Raises:
         ValueError: if the name is unknown, an option is not among those allowed, or the files are damaged.
-        FileNotFoundError: if the files are missing, saying where they come from and go to, or not prepared, naming the
-            command that does it.
+        FileNotFoundError: if files are missing or not prepared, saying where they come from or what prepares them.
     """
     choose("dataset", name, DATASETS)
     if name in CHARACTERS:
@@ -52,21 +49,21 @@ def load(
     if name == "synthetic":
         return synthetic.load(redundancy, window)
     clips = prepare.source(name, None if root is None else Path(root), size=stored_size(size), subset=subset)
-    prepared = clips.as_set(clips.load())
-    return of_split(prepared, choose("split", split or next(iter(prepared.splits)), prepared.splits), window)
+    made = clips.load()
+    masks, labels = clips.masks(made), clips.labels(made)
+    split = choose("split", split or next(iter(masks)), masks)
+    arrays = made.arrays | masks[split] | {
+        "labels": labels, "categories": labels, "pretrain": masks[split]["train"],
+        "first_frame": made.first_rows("frames"), "first_row": made.first_rows("mel"),
+    }
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    digest = hashlib.sha256(f"{clips.digest(made)} {split}".encode()).hexdigest()
+    return Clips(clips.label, digest, clips.listing.classes, **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)
 
 
 def stored_size(size: int) -> int:
     """Height of the stored pictures that a crop of `size` pixels, always 58 % of one, is taken of: 256 for 224."""
     return max(SIZES[0], size * ROOM[0] // ROOM[1])
-
-
-def of_split(prepared: Prepared, split: str, window: int) -> Clips:
-    """Recordings in a split; its training part is what may be pre-trained on."""
-    digest = hashlib.sha256(f"{prepared.digest} {split}".encode()).hexdigest()
-    arrays = {name: torch.from_numpy(array) for name, array in (prepared.arrays | prepared.splits[split]).items()}
-    return Clips(prepared.name, digest, prepared.classes, **arrays, categories=arrays["labels"],
-                 pretrain=arrays["train"], rows_per_frame=ROWS_PER_FRAME, window=window)
 
 
 def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:

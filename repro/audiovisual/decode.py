@@ -1,15 +1,14 @@
 """A recording as a clip: its pictures, ten per second, its sound at the same times, and what is odd about it.
 
 *Which files.* The contents tell the kind, never the name, and no other demuxer of FFmpeg is tried: a playlist that
-calls itself `.mp4` cannot have other files or addresses opened. What is wrong with a file is a ValueError that says so.
+calls itself `.mp4` cannot have other files or addresses opened.
 
 *Which pictures.* The clip begins when its first picture is shown, and its picture k is the one on the screen at k / 10
 s, that is the last whose presentation time is at or before then, until the last one ends. Of a recording with 25 per
 second these are 0, 2, 5, 7, 10, ...; of one with 5 each twice. Times are exact fractions.
 
 *Their size.* A picture is scaled, keeping its shape, until it covers a frame of `size` x (4/3 size) pixels, and its
-middle is kept: of 16:9 recordings an eighth at each side is lost. With the default of 128 a training crop of 112 x 112
-has room to move, and ten seconds take 6.5 MB; a crop of 224 wants 256, four times as much.
+middle is kept: of 16:9 recordings an eighth at each side is lost. Ten seconds of the default of 128 take 6.5 MB.
 
 *Sound.* The mean of the channels, resampled to 16 kHz by FFmpeg. Row r is centred at r / 100 s of the clip: librosa's
 `melspectrogram` (power, 80 bands up to 8 kHz, Hann windows of 64 ms every 10 ms, zeros beyond the ends), then the
@@ -62,11 +61,11 @@ class Clip(NamedTuple):
 
 
 class Track(NamedTuple):
-    """The sound of a file: (n,) float32, full scale from -1 to 1; samples per second; the seconds of the first one."""
+    """The sound of a file."""
 
-    samples: np.ndarray
-    rate: int
-    start: Fraction
+    samples: np.ndarray           # (n,) float32, full scale from -1 to 1
+    rate: int                     # per second
+    start: Fraction               # seconds of the first one
 
     @property
     def end(self) -> Fraction:
@@ -75,12 +74,7 @@ class Track(NamedTuple):
 
 
 def decode(contents: bytes, *, needs: str, size: int) -> Clip:
-    """Decode a file.
-
-    Args:
-        contents: of the file.
-        needs: "video", with sound if there is any, or "audio" alone.
-        size: of the pictures, which are 4/3 as wide.
+    """Decode the contents of a file that needs "video", with sound if there is any, or "audio" alone.
 
     Raises:
         ValueError: if it is truncated, damaged, without what it needs, or no clip.
@@ -114,11 +108,7 @@ def decode(contents: bytes, *, needs: str, size: int) -> Clip:
 
 @contextlib.contextmanager
 def opened(contents: bytes) -> Iterator[Any]:
-    """FFmpeg's view of a file, an `av.container.InputContainer`, inside the block.
-
-    Raises:
-        ValueError: if it is of no kind that is read, or FFmpeg finds an error then or inside the block.
-    """
+    """FFmpeg's view of a file, an `av.container.InputContainer`; ValueError for what it finds wrong in the block."""
     import av
 
     options = {"format_whitelist": KINDS}
@@ -135,11 +125,7 @@ def _refuse_long(seconds: float | Fraction) -> None:
 
 
 def _decoded(container: Any, kind: str) -> Iterator[Any]:
-    """The frames of the first stream of "video" or "audio" for which there is a decoder; none without such a stream.
-
-    Raises:
-        ValueError: if a frame is damaged or has no time stamp.
-    """
+    """The frames of the first stream of "video" or "audio" for which there is a decoder; none without such a stream."""
     for stream in [stream for stream in getattr(container.streams, kind) if stream.codec_context is not None][:1]:
         stream.codec_context.thread_count = 1  # files are read side by side, in processes
         for frame in container.decode(stream):
@@ -157,12 +143,9 @@ def width(size: int) -> int:
 
 
 def read_pictures(contents: bytes, size: int) -> tuple[np.ndarray, Fraction, Fraction]:
-    """The pictures that the rule above chooses of a file, (F, size, 4/3 size, 3) uint8, ten per second.
+    """The pictures that the rule above chooses, (F, size, 4/3 size, 3) uint8; when the first is shown, the last ends.
 
-    With them come the time of the first picture of the file and the end of its last.
-
-    Raises:
-        ValueError: if there are none, one of them is damaged, or the file is no clip.
+    ValueError if there are none, one of them is damaged, or the file is no clip.
     """
     from av.video.reformatter import Interpolation, VideoReformatter
 
@@ -212,10 +195,8 @@ def in_order(frames: Iterable[Any]) -> Iterator[Any]:
 def read_sound(contents: bytes) -> Track | None:
     """Decode the sound of a file, the mean of its channels; None if it has none.
 
-    Where time stamps jump ahead there is silence; where they jump back the later sound counts.
-
-    Raises:
-        ValueError: if it is damaged, changes its form on the way, or the file is no clip.
+    Where time stamps jump ahead there is silence; where they jump back the later sound counts. ValueError if it is
+    damaged, changes its form on the way, or the file is no clip.
     """
     import av
 
@@ -247,10 +228,7 @@ def read_sound(contents: bytes) -> Track | None:
 
 
 def aligned(track: Track, start: Fraction, frames: int) -> np.ndarray:
-    """The sound of `frames` pictures of a clip that begins at `start`: (1600 * frames,) float32 at 16 kHz.
-
-    What comes before is cut, what lacks is zero.
-    """
+    """The sound of `frames` pictures from `start` on, (1600 * frames,) float32 at 16 kHz; what lacks is zero."""
     import av
 
     samples = np.zeros(math.ceil(Fraction(frames, RATE) * track.rate), dtype=np.float32)

@@ -20,8 +20,7 @@ OPTIMISER = torch.optim.Adam
 def recordings(data: Pairs, modality: str) -> tuple[Tensor, Tensor]:
     """Indices (n,) and (m,) of the labelled recordings with a modality, to train and to test on.
 
-    Raises:
-        ValueError: if the training split has not two of them, or the test split none.
+    ValueError if the training split has not two of them, or the test split none.
     """
     usable = data.has(modality) & (data.labels >= 0)
     trained, tested = ((usable & part).nonzero().flatten() for part in (data.train, data.test))
@@ -35,13 +34,9 @@ class FineTuner(Gatherer):
     """A learner with a copy of a trained encoder, with plain batch normalisation, and a new linear classifier.
 
     Args:
-        recipe: whose `finetune_...` fields say how.
-        data: labelled recordings, whose windows are of `recipe.finetune_window` frames.
+        data: labelled recordings, whose windows are of `recipe.finetune_window` frames; refused as by `recordings`.
         modality: "video" or "audio", of the encoder `trunk`.
         target, split: what the encoder is judged on, and in which of its splits, from 1.
-
-    Raises:
-        ValueError: as `recordings`.
 
     Source: CM-ACC, Sec. 4, end to end; optimiser, epochs and augmentation are assumed.
     """

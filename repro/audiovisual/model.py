@@ -1,7 +1,7 @@
 """Encoders of video, sound and pictures, the layer on top of them, and the crossing of that layer in momentum encoders.
 
-Their trunks are the residual networks of the paper, and small ones for bundled data. Torchvision's networks of these
-names have one width, plain batch normalisation and other stems, and torch's convolutions a fault: see `Convolution`.
+Trunks are the paper's residual networks, of which torchvision's have one width, plain batch normalisation and other
+stems, and small ones for bundled data.
 """
 
 import contextlib
@@ -73,8 +73,7 @@ def small_audio(width: int, channels: int, groups: int) -> nn.Sequential:
 def small_image(width: int, channels: int, groups: int) -> nn.Sequential:
     """Four convolutions and a layer that reads where things are, for pictures (N, channels, H, W) of characters.
 
-    One position of the last map sees 33 pixels, a character; it is averaged within 3 x 3 regions, so that up to nine
-    characters remain apart for a linear probe.
+    A position of the last map sees 33 pixels; 3 x 3 means of them keep up to nine characters apart for a linear probe.
     """
     widths = (width // 32, width // 16, width // 8, width // 4)
     read = nn.Linear(REGIONS**2 * widths[-1], width, bias=False)
@@ -93,10 +92,9 @@ TRUNKS: dict[str, tuple[Callable[[int, int, int], nn.Sequential], int]] = {  # a
 class Convolution:
     """What `CONVOLUTIONS` add to torch's layers: they avoid a fault of its convolutions on the CPU (seen with 2.15).
 
-    In bfloat16 the gradient of the weight is then memory that nobody wrote to: of a strided kernel on a map of a single
-    position, and on processors with AVX-512 also of clips of two frames, or of frames of one position. So clips are
-    convolved in float32; and as a map of a single position meets the middle of the kernel alone, whatever the stride,
-    that convolution is a matrix product.
+    In bfloat16 the gradient of the weight is memory that nobody wrote to, of a strided kernel on a map of one position,
+    and with AVX-512 also of clips of two frames, or of frames of one position. So clips are convolved in float32; and
+    as a map of one position meets the middle of the kernel alone, that convolution is a matrix product.
     """
 
     def forward(self, maps: Tensor) -> Tensor:
@@ -117,7 +115,7 @@ CONVOLUTIONS = {  # by the number of axes
 
 
 class Block(nn.Module):
-    """Two convolutions `wide` beside a shortcut, convolved with kernel 1 only where channels or resolution change."""
+    """Two convolutions `wide` beside a shortcut, which has one where channels or resolution change."""
 
     def __init__(
         self, wide: Callable[..., nn.Module], axes: int, groups: int, inputs: int, outputs: int, stride: int
@@ -140,15 +138,13 @@ class Moving(nn.Module):
     """Takes from clips their mean frame, which says nothing about a motion."""
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Of the shape of the clips."""
         return clips - clips.mean(2, keepdim=True)
 
 
 class Mean(nn.Module):
-    """The mean over all positions."""
+    """The mean over all positions, (N, C) of maps (N, C, ...)."""
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Means (N, C) of maps (N, C, ...)."""
         return maps.flatten(2).mean(2)
 
 
@@ -251,10 +247,7 @@ class Encoder(nn.Module):
 
 
 def _pooled_inputs(layer: nn.Module, maps: Tensor) -> Tensor:
-    """What a layer's output averaged over all positions is linear in: its inputs (N, e), averaged over them.
-
-    At least float32; of a convolution with k elements e = C k, in the order of its weights.
-    """
+    """What a layer's output averaged over all positions is linear in: its inputs, averaged likewise, (N, e)."""
     maps = maps.to(torch.promote_types(maps.dtype, torch.float32))
     if isinstance(layer, nn.Linear):
         return maps
@@ -270,8 +263,7 @@ class Towers(nn.Module):
     Args:
         video, audio: encoders of the first and the second modality.
         embedding: d, size of the embeddings.
-        extra_layer: whether a fully connected layer follows each encoder. Without it the features are the embeddings,
-            and d is their width.
+        extra_layer: whether a fully connected layer follows each encoder; else d is the width of the features.
 
     Source: CM-ACC; Table 1 has rows with and without the extra layer.
     """
@@ -286,10 +278,10 @@ class Towers(nn.Module):
         """Embeddings (N, d), not normalised, and the inputs (N, e) of the last layer, theta_last of the paper.
 
         Both are at least float32. On the inputs h rests the gradient embedding by which negatives are selected: with
-        the extra layer embedding = W h + b. Without it theta_last is the last layer of the encoder, in front of
-        normalisation, nonlinearity and pooling. A pooled convolution is linear in its pooled inputs, so that the
-        gradient k (sum_j r_j h_j)' keeps the form of the paper's Eq. 5. It is assumed to pass unchanged through what
-        follows the layer; otherwise distances would cost as many times more as there are channels.
+        the extra layer embedding = W h + b. Without it theta_last is the last layer of the encoder. A pooled
+        convolution is linear in its pooled inputs, so that the gradient k (sum_j r_j h_j)' keeps the form of Eq. 5. It
+        is assumed to pass unchanged through normalisation, nonlinearity and pooling; else distances would cost as many
+        times more as there are channels.
         """
         trunk, head = self.trunks[modality], self.heads[modality]
         extra_layer = isinstance(head, nn.Linear)
@@ -300,10 +292,10 @@ class Towers(nn.Module):
 
 
 def crossed(towers: Towers) -> Towers:
-    """The same encoders with their extra layers exchanged: what the crossed momentum encoder copies and follows.
+    """The same encoders, parameters shared, with their extra layers exchanged: what the momentum encoder follows.
 
-    All parameters are shared with `towers`. With f the encoders of queries, h those of keys and <- their exponential
-    moving average: h_v <- f_v, h_a <- f_a, FC(h_a) <- FC(f_v), FC(h_v) <- FC(f_a).
+    With f the encoders of queries, h those of keys and <- their exponential moving average: h_v <- f_v, h_a <- f_a,
+    FC(h_a) <- FC(f_v), FC(h_v) <- FC(f_a).
 
     Source: CM-ACC, momentum update of the extra layer.
     """

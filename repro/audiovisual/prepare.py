@@ -3,10 +3,10 @@
 import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,21 +20,6 @@ from repro.recipe import choose
 FORMAT = 1                    # raise when the same files would be prepared otherwise; also in the digest
 
 
-class Prepared(NamedTuple):
-    """The clips of a data set, decoded: 10 pictures per second, 10 rows of mel to each."""
-
-    name: str                                          # of the data set; of a part of it, `ucf101 (subset)`
-    digest: str                                        # hex sha256 of all that a training can depend on
-    names: np.ndarray                                  # (n,) text, sorted
-    classes: tuple[str, ...]                           # in the order of the labels
-    splits: Mapping[str, dict[str, np.ndarray]]        # of the manifest: masks "train" and "test", (n,) bool
-    arrays: dict[str, np.ndarray]                      # under their names in `Clips`, mapped from files
-    notes: Mapping[str, str]                           # what is odd about clips, by name: no sound, short, ...
-    reasons: Mapping[str, str]                         # why files cannot be used, by name
-    missing: list[str]                                 # clips that the lists name and that have no file
-    records: Path                                      # a line of JSON for each file: frames, rows, notes or the reason
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recordings(Source):
     """The clips of a data set that have a file, and what its lists say of them."""
@@ -42,42 +27,49 @@ class Recordings(Source):
     listing: splits.Listing
     missing: list[str]                                 # clips that the lists name and that have no file
 
-    def as_set(self, made: Arrays) -> Prepared:
-        """What was made of the clips, with what they are; the digest is of all that a training can depend on."""
-        clips, classes = self.listing.clips.loc[made.names], self.listing.classes
-        masks = {key: split.masks(clips) for key, split in manifest.load_manifest(self.name).splits.items()}
-        labels = clips.label.to_numpy(copy=True)
-        arrays = {"labels": labels, "first_frame": made.first_rows("frames"), "first_row": made.first_rows("mel")}
-        digest = hashlib.sha256("\n".join([f"format {FORMAT}", *classes, ""]).encode())
+    @property
+    def label(self) -> str:
+        """The name of the data set; of a part of it, `ucf101 (subset)`."""
+        return f"{self.name} (subset)" if self.subset else self.name
+
+    def labels(self, made: Arrays) -> np.ndarray:
+        """(n,) int64 of the clips that were made, -1 where there is none."""
+        return self.listing.clips.label.loc[made.names].to_numpy(copy=True)
+
+    def masks(self, made: Arrays) -> dict[str, dict[str, np.ndarray]]:
+        """By split of the manifest which of these clips are for "train" and for "test", (n,) bool each."""
+        clips = self.listing.clips.loc[made.names]
+        return {key: split.masks(clips) for key, split in manifest.load_manifest(self.name).splits.items()}
+
+    def digest(self, made: Arrays) -> str:
+        """Hex sha256 of all that a training can depend on."""
+        digest = hashlib.sha256("\n".join([f"format {FORMAT}", *self.listing.classes, ""]).encode())
         for record in made.usable:
             digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
-        digest.update(labels.astype("<i8"))
-        for key in sorted(masks):
+        digest.update(self.labels(made).astype("<i8"))
+        for key, masks in sorted(self.masks(made).items()):
             for part in ("train", "test"):
-                digest.update(f"{key} {part}".encode() + masks[key][part].tobytes())
-        notes = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
-        name = f"{self.name} (subset)" if self.subset else self.name
-        return Prepared(name, digest.hexdigest(), np.array(made.names), classes, masks, arrays | made.arrays, notes,
-                        made.bad, self.missing, self.path.with_suffix(".jsonl"))
+                digest.update(f"{key} {part}".encode() + masks[part].tobytes())
+        return digest.hexdigest()
 
 
-def describe(made: Prepared) -> list[str]:
+def describe(clips: Recordings, made: Arrays) -> list[str]:
     """What was prepared, in words: counts of every split, what is odd, what was left out, and why."""
-    labels, first_frame, first_row, frames, mel = (
-        made.arrays[name] for name in ("labels", "first_frame", "first_row", "frames", "mel"))
-    filmed, heard = (int((np.diff(first) > 0).sum()) for first in (first_frame, first_row))
+    frames, mel = made.arrays["frames"], made.arrays["mel"]
+    filmed, heard = (sum(record["rows"][name] > 0 for record in made.usable) for name in ("frames", "mel"))
     pictures = f"{filmed:,} with pictures ({frames.shape[2]} x {frames.shape[1]}, {len(frames):,} frames), "
+    odd = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
     return [
-        f"{made.name}: {len(made.names):,} clips of {len({*labels.tolist()} - {-1})} of the {len(made.classes)} "
-        f"classes; {pictures if filmed else ''}{heard:,} with sound ({len(mel):,} rows); "
+        f"{clips.label}: {len(made.names):,} clips of {len({*clips.labels(made).tolist()} - {-1})} of the "
+        f"{len(clips.listing.classes)} classes; {pictures if filmed else ''}{heard:,} with sound ({len(mel):,} rows); "
         f"{(frames.nbytes + mel.nbytes) / 1e9:,.2f} GB",
         *(f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"
-          for split, masks in made.splits.items()),
-        *prepared.described("clips are kept and odd", made.notes),
-        *prepared.described("files are left out", made.reasons),
-        *([_missing(made.missing)] if made.missing else []),
-        f"every clip, a line each: {made.records}",
-        f"sha256 of the set {made.digest}",
+          for split, masks in clips.masks(made).items()),
+        *prepared.described("clips are kept and odd", odd),
+        *prepared.described("files are left out", made.bad),
+        *([_missing(clips.missing)] if clips.missing else []),
+        f"every clip, a line each: {clips.path.with_suffix('.jsonl')}",
+        f"sha256 of the set {clips.digest(made)}",
     ]
 
 
@@ -89,12 +81,10 @@ def source(name: str, root: Path | None = None, *, size: int = SIZE, subset: boo
     """The clips that the lists of a data set name, and how they are decoded, once each.
 
     Args:
-        name: kinetics700, kinetics_sound, audioset, ucf101, hmdb51 or esc50.
+        name: one of `splits.LAYOUTS`.
         root: folder of real data; REPRO_DATA by default.
         size: height of the pictures, which are 4/3 as wide, from 8 to 512; of no effect on a set of sound alone.
         subset: accept other lists than the official ones, and that clips have no file.
-
-    Of a clip that is there twice the file with the earlier suffix is read.
 
     Raises:
         FileNotFoundError: if the data set or one of its lists is not there, or no clip, saying where it comes from.
@@ -156,11 +146,7 @@ def _texts(lists: str, there: list[Path]) -> dict[str, str]:
 
 
 def decoded(path: Path, needs: str, size: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """A file decoded: its `frames` and `mel`, what is odd about it, and hex sha256 of both; arguments as `decode`.
-
-    Raises:
-        ValueError: if the file cannot be used.
-    """
+    """A file decoded, as `decode` does: its `frames` and `mel`, what is odd about it, and hex sha256 of both."""
     made = decode(read_file(path), needs=needs, size=size)
     about = {"notes": made.notes, "pictures": hashlib.sha256(made.frames).hexdigest(),
              "sound": hashlib.sha256(made.mel).hexdigest()}

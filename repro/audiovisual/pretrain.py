@@ -31,8 +31,7 @@ OTHER = dict(zip(MODALITIES, reversed(MODALITIES), strict=True))
 class Gatherer(Learner):
     """A learner whose next batch, of data that are streamed, a thread gathers while the device trains.
 
-    `_gathered_batch` draws from the streams `gathering`. A state that is saved has these as they were before a batch
-    that is gathered and not yet taken, so that it is gathered again.
+    `_gathered_batch` draws from the streams `gathering`. A saved state has these as before a batch not yet taken.
     """
 
     recipe: AudioVisualRecipe
@@ -61,7 +60,7 @@ class Gatherer(Learner):
             self.coming = self.worker.submit(self._gathered_batch), before
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner.state_dict`; generators stand as before the batch that is being gathered."""
+        """See `Learner.state_dict`."""
         if self.coming is None:
             return super().state_dict()
         wait([self.coming[0]])
@@ -75,11 +74,9 @@ class Pretrainer(Gatherer):
 
     Attributes:
         modalities: those the data has and the method trains, in the order of `MODALITIES`.
+        members: the pairs to train with; refused as `members` does.
         terms: the loss of every modality's queries in nats, their sum, and for CM-ACC how many categories the
             negatives selected in this step come from, for both modalities.
-
-    Raises:
-        ValueError: as `members`.
 
     Source: CM-ACC, Algorithms 2 and 4.
     """
@@ -139,10 +136,7 @@ class Pretrainer(Gatherer):
             self.pooled[modality] = self.entries[modality].entries.new_zeros(recipe.pool)
 
     def prepare(self) -> None:
-        """The views of the next batch, its items or labels, the learning rate, and in which order keys are encoded.
-
-        The step of an epoch in which pools are filled is not recorded, nor one of fewer items.
-        """
+        """The views of the next batch, its items or labels, the learning rate, and in which order keys are encoded."""
         warming = min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         self.set_learning_rate(self.optimiser, self.recipe.learning_rate * warming)
         index, views = self._next_batch()
@@ -163,14 +157,12 @@ class Pretrainer(Gatherer):
                     self.given[f"order of {modality} {number}"] = order
         self.fills_pools = self.recipe.method == "cmacc" and self.taken % self.steps_per_epoch == 0
         if self.fills_pools:
-            self.bucket = None
+            self.bucket = None  # once an epoch: it is not recorded
 
     def compute(self) -> Tensor:
         """One optimisation step; the value of every term, (terms,).
 
-        Raises:
-            NonFiniteLoss: if the selection of negatives meets embeddings that are not finite, on a CPU. On CUDA it does
-                not look: the loss, which is not finite either, tells.
+        NonFiniteLoss if, on a CPU, the selection meets embeddings that are not finite; on CUDA the loss alone tells.
         """
         self.towers.train()
         views = {modality: [self.given.tensor(f"{modality} {number}") for number in range(count)]
@@ -245,7 +237,6 @@ class Pretrainer(Gatherer):
         """Let the pool's most telling items enter each dictionary; returns of how many categories they are.
 
         Candidates of one modality are judged by the queries of the other, whose last layer they would move (Eq. 5).
-        Samplers that take the batch itself for candidates too exclude none.
 
         Source: CM-ACC, Alg. 2; `select` chooses.
         """

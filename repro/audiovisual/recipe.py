@@ -87,8 +87,7 @@ QUICK_VIDEO: dict[str, Any] = {  # a sample has some dozens of clips with sound,
     "size": 56, "finetune_batch": 8, "finetune_window": 16, "finetune_windows": 4,
 }
 
-# The paper's recipe follows the text. A variant is what released code or the paper's own numbers say instead; the last
-# two undo the variants that quick recipes begin with.
+# What released code or the paper's own numbers say, not its text; the last two undo what quick recipes begin with.
 VARIANTS: dict[str, dict[str, Any]] = {
     "unit_length": {"normalised": True, "temperature": 0.07},
     "renewed_keys": {"renewed": True},  # else queries can tell a negative by the age of its key
@@ -107,12 +106,12 @@ def both(first: Callable[[Any], bool], second: Callable[[Any], bool]) -> Callabl
 
 
 def on_grids(recipe: Any) -> bool:
-    """Whether a recipe is on grids of characters, which are probed; others are on clips, which are fine-tuned on."""
+    """Whether a recipe is on grids of characters, which are probed."""
     return recipe.dataset in CHARACTERS
 
 
 def on_clips(recipe: Any) -> bool:
-    """The opposite."""
+    """Whether it is on clips, which are fine-tuned on."""
     return not on_grids(recipe)
 
 
@@ -245,7 +244,7 @@ class AudioVisualRecipe(Recipe):
 def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """The printed and released values for a data set and a method; `changes` replace fields.
 
-    Dictionary and pool follow the batch, 30 and 300 times as many, unless given; for other batches than 128 assumed.
+    Dictionary and pool follow the batch, 30 and 300 times as many, unless given.
     """
     if "batch" in changes:
         changes = {"dictionary": 30 * changes["batch"], "pool": 300 * changes["batch"]} | changes
@@ -255,10 +254,9 @@ def paper(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
 def quick(dataset: str, method: str, **changes: Any) -> AudioVisualRecipe:
     """A size for two CPU cores: small encoders, few and small frames of recordings.
 
-    All batches take as many steps, with one dictionary and one pool (larger ones only where a batch needs them), so
-    that Table 3 compares numbers of negatives and not lengths of training. Embeddings have unit length and selected
-    keys are encoded again: as printed, in 1,000 steps on the bundled clips, queries learned to tell the age of a key
-    and less of its content. `pooled_keys` and `any_length` go back to the print.
+    All batches take as many steps, with one dictionary and one pool unless a batch needs more: Table 3 compares numbers
+    of negatives and not lengths of training. As printed, in 1,000 steps on the bundled clips, queries learned to tell
+    the age of a key and less of its content; `pooled_keys` and `any_length` go back to that.
     """
     small: dict[str, Any] = {"momentum": 0.99, "warmup": 50, "groups": 1, "finetune_epochs": 20}
     small |= VARIANTS["unit_length"] | VARIANTS["renewed_keys"]

@@ -30,13 +30,10 @@ Texts = Mapping[str, str]     # of the lists, by file name
 
 
 class Listing(NamedTuple):
-    """The clips that the lists of a data set name, a row per name, sorted, and its classes in the order of the labels.
+    """What the lists of a data set say."""
 
-    Of a clip: its `label`, -1 where there is none, and what the splits in the manifest select on, such as `fold`.
-    """
-
-    clips: DataFrame
-    classes: tuple[str, ...]
+    clips: DataFrame              # by name, sorted: `label`, -1 where there is none, and what splits select on
+    classes: tuple[str, ...]      # in the order of the labels
 
 
 class Layout(NamedTuple):
@@ -50,7 +47,7 @@ class Layout(NamedTuple):
 
 
 def ucf101(texts: Texts) -> Listing:
-    """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03, with either kind of line end."""
+    """`classInd.txt`, `trainlist01.txt`, `testlist01.txt` and so on to 03."""
     classes, lists = _classes(_rows(texts, "classInd.txt", {"number": NUMBER, "kind": ".+"}, **WORDS)), []
     for number, part in itertools.product("123", ("train", "test")):
         columns = {"path": r"[^/]+/[^/]+\.avi", "number": rf"({NUMBER})?"}
@@ -92,7 +89,7 @@ def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
     """`train.csv`, `val.csv`, `test.csv`, those that are there; columns label, youtube_id, time_start and time_end.
 
     Without the column `label`, as of the original test list, clips have no class. A clip that is listed again keeps
-    its first class and part, in that order of the lists. Only clips of some classes belong to the set, by default all.
+    its first class and part. Of classes `only` some belong to the set, by default all.
     """
     patterns = {"youtube_id": ".*", "time_start": SECONDS, "time_end": SECONDS}
     rows = _together({f"{part}.csv": part for part in ("train", "val", "test")}, texts, patterns, header=0)
@@ -105,19 +102,18 @@ def kinetics(texts: Texts, only: tuple[str, ...] | None = None) -> Listing:
 
 
 def kinetics_sound(texts: Texts) -> Listing:
-    """The clips of Kinetics whose classes are in `data_manifests/kinetics_sound_classes.txt`.
+    """The clips of Kinetics of 31 classes.
 
-    Source: Arandjelovic and Zisserman 2017 chose 34 classes; the 31 whose names are known are listed there.
+    Source: Arandjelovic and Zisserman 2017 chose 34 classes; those whose names are known are listed.
     """
     listed = shipped("data_manifests") / "kinetics_sound_classes.txt"
     return kinetics(texts, tuple(listed.read_text(encoding="utf-8").splitlines()))
 
 
 def audioset(texts: Texts) -> Listing:
-    """`balanced_train_segments.csv`, `unbalanced_train_segments.csv` and `eval_segments.csv`, those that are there.
+    """`AUDIOSET_LISTS`, those that are there: lines with #, then `YTID, start_seconds, end_seconds, "labels"`.
 
-    Lines that begin with #, then `YTID, start_seconds, end_seconds, "labels"`. A segment has several labels, and
-    pre-training uses none: there are no classes here.
+    A segment has several labels, and pre-training uses none: there are no classes here.
     """
     patterns = {"name": r"\S{11}", "time_start": SECONDS, "time_end": SECONDS, "labels": ".+"}
     rows = _together(AUDIOSET_LISTS, {file: re.sub("(?m)^#.*", "", text) for file, text in texts.items()}, patterns)
@@ -162,7 +158,7 @@ def _selected(lists: list[DataFrame], classes: tuple[str, ...], unlisted: object
 
 
 def _together(parts: Mapping[str, str], texts: Texts, patterns: Mapping[str, str], **form: Any) -> DataFrame:
-    """The rows of those lists that are there, with their `part`, and their times as numbers."""
+    """The rows of those lists that are there, with their `part` and times as numbers."""
     lists = [_rows(texts, file, patterns, **form).assign(part=part) for file, part in parts.items() if file in texts]
     if not lists:
         raise FileNotFoundError(f"none of its lists {', '.join(parts)} is there")

@@ -26,15 +26,12 @@ PROBE_EPOCHS, PROBE_BATCH, PROBE_RATE, PROBE_MOMENTUM = 50, 256, 0.1, 0.9  # of 
 
 
 class Sets(NamedTuple):
-    """The pairs a recipe is pre-trained on, and its targets, recordings to fine-tune on, by name and split.
+    """All data behind a recipe."""
 
-    The name is that of the pairs, and says if anything is a part of a distribution; the digest is of all.
-    """
-
-    name: str
-    digest: str
-    pairs: Pairs
-    targets: Mapping[tuple[str, int], Pairs]
+    name: str                                    # of the pairs; it says if any of the sets is a part
+    digest: str                                  # of all
+    pairs: Pairs                                 # to pre-train on
+    targets: Mapping[tuple[str, int], Pairs]     # recordings to fine-tune on, by name and split
 
 
 def load(recipe: AudioVisualRecipe) -> Sets:
@@ -64,12 +61,9 @@ def load(recipe: AudioVisualRecipe) -> Sets:
 
 
 def data_of(recipe: AudioVisualRecipe) -> Pairs:
-    """The pairs a recipe pre-trains on; read once per process while their files stay the same.
+    """The pairs a recipe pre-trains on, of a target's own set the training part of its split; read once per process.
 
-    Of a set that is a target too, only the training part of the target's split is for pre-training.
-
-    Raises:
-        ValueError: if the recipe then asks for several splits, whose training parts differ.
+    ValueError if the recipe then asks for several splits, whose training parts differ.
     """
     own = {TARGETS[name].splits[split - 1] for name, split in targets_of(recipe)
            if TARGETS[name].dataset == recipe.dataset}
@@ -80,7 +74,7 @@ def data_of(recipe: AudioVisualRecipe) -> Pairs:
 
 
 def target_of(recipe: AudioVisualRecipe, target: str, split: int) -> Pairs:
-    """The recordings of a target in a split, from 1, in windows for fine-tuning; read once, as `data_of`."""
+    """The recordings of a target in a split, from 1, in windows for fine-tuning."""
     dataset, _, splits = TARGETS[target]
     return _data(recipe, dataset, recipe.finetune_window, splits[split - 1])
 
@@ -96,8 +90,7 @@ _load = manifest.read_once(load_set, maxsize=16)  # one to pre-train on and elev
 def targets_of(recipe: AudioVisualRecipe) -> list[tuple[str, int]]:
     """The targets that encoders of the recipe are fine-tuned on, each with an official split; none of characters.
 
-    Raises:
-        ValueError: if there is no such target, or it has not so many splits.
+    ValueError if there is no such target, or it has not so many splits.
     """
     targets = []
     for name in () if recipe.dataset in CHARACTERS else filter(None, recipe.targets.split(",")):
@@ -121,11 +114,9 @@ def learners(
 
 
 def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
-    """What a trained learner says of the encoders.
+    """Of a fine-tuning, by the name of its target, the accuracy in percent.
 
-    Returns:
-        Of a fine-tuning, by the name of its target, the accuracy in percent. Of the pretrainer "trained_on", the pairs
-        pre-trained on; of CM-ACC what `coverage` says, of grids of characters what `along` says.
+    Of the pretrainer "trained_on", the pairs pre-trained on; of CM-ACC also `coverage`, of grids of characters `along`.
     """
     if isinstance(learner, FineTuner):
         return {learner.target: learner.accuracy()}
@@ -136,9 +127,8 @@ def measure(learner: Pretrainer | FineTuner) -> dict[str, float]:
 def coverage(pretrainer: Pretrainer) -> dict[str, float]:
     """From how many categories the negatives selected in a step came.
 
-    Returns:
-        categories_video, categories_audio: distinct categories, mean over all steps; items of none do not count.
-        expected: the same of uniform draws from the pool, without replacement, see `expected_categories`.
+    That is "categories_video", "categories_audio", the mean over all steps, where items of no category do not count;
+    and "expected", the same of uniform draws from the pool, see `expected_categories`.
     """
     pairs, recipe = len(pretrainer.members), pretrainer.recipe
     frequencies = pretrainer.categories[pretrainer.members.to(pretrainer.device)].bincount()[: pretrainer.kinds]
@@ -150,12 +140,10 @@ def coverage(pretrainer: Pretrainer) -> dict[str, float]:
 
 
 def along(pretrainer: Pretrainer) -> dict[str, float]:
-    """What is measured along training too: linear probes of every cell's character on the encoder of x.
+    """What is measured along training too, of grids alone: linear probes of every cell's character on the encoder of x.
 
-    Returns nothing of clips; of grids
-
-        linear: accuracy in percent on new pairs of the drawings trained on, the mean over cells.
-        linear_held_out: the same on drawings never seen.
+    That is "linear", accuracy in percent on new pairs of the drawings trained on, the mean over cells, and
+    "linear_held_out", the same on drawings never seen.
 
     Source: CM-ACC, Fig. 3a; the paper does not say how accuracy is measured.
     """

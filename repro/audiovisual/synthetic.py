@@ -6,13 +6,11 @@ and heard as the pitch; the motion is seen as the course up and down, and heard 
 is. Everything else differs between clips and says nothing: where the disc is, how large, fast and leaning its motion,
 the wall behind it, light, grain, overtones, hiss and loudness.
 
-Of 32 categories there are 60 clips each for pre-training, 10 to train probes and 30 to test them. That so few have
-labels leaves room between an encoder from scratch and one that saw all labels, which is all that was asked of the
-constants below.
+Of 32 categories there are 60 clips each for pre-training, 10 to train probes and 30 to test them. So few labels leave
+room between an encoder from scratch and one that saw all labels: the constants below were chosen for that.
 
 *Redundancy* r in [0, 1): a share r of the clips for pre-training are near-duplicates, the same scene up to 0.2 s later
-in other light, noise and loudness. Pixels are whole numbers and log-mel is rounded to 1/256, which makes the data the
-same on every machine.
+in other light, noise and loudness. Pixels are whole numbers and log-mel is rounded: every machine makes the same data.
 """
 
 import functools
@@ -71,10 +69,9 @@ class Scene(NamedTuple):
 
 
 def load(redundancy: float = 0.5, window: int = 8) -> Clips:
-    """All clips, seen through windows of so many frames, from a prepared file if this code has made them before.
+    """All clips, 20 frames of 24 x 24 pixels with 4 rows of 32 mel bands each, seen through windows of so many frames.
 
-    20 frames of 24 x 24 pixels each, with 4 rows of 32 mel bands per frame. Another redundancy than the default shows
-    in the name.
+    Another redundancy than the default shows in the name.
     """
     made_of = f"{pathlib.Path(__file__).read_text()}{float(redundancy)!r}"
     arrays = made_once("synthetic-clips", made_of, functools.partial(make, redundancy))
@@ -160,10 +157,10 @@ def record(scene: Scene, rng: np.random.Generator) -> np.ndarray:
 
 
 def log_mel(waveform: np.ndarray) -> np.ndarray:
-    """Natural logarithm of QUIETEST plus the power in mel bands, (samples / HOP, BANDS) float32.
+    """Natural logarithm of QUIETEST plus the power in mel bands, (samples / HOP, BANDS) float32, of samples (samples,).
 
-    Rows are centred on every HOP-th of the samples (samples,), Hann windows of TRANSFORM with zeros beyond both ends.
-    Bands are triangles of height 1, evenly spread on the scale 2595 log10(1 + f / 700).
+    Rows are centred on every HOP-th of them, in Hann windows with zeros beyond both ends. Bands are triangles of height
+    1, evenly spread on the scale 2595 log10(1 + f / 700).
     """
     corners = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), BANDS + 2) / 2595) - 1)
     frequencies, steps = np.fft.rfftfreq(TRANSFORM, 1 / RATE), np.diff(corners)[:, None]

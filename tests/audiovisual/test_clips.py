@@ -95,13 +95,6 @@ def test_centred_windows_are_evenly_spread(clips, modality, count):
         assert torch.equal(own, torch.stack([candidates[start] for start in starts]))
 
 
-def test_of_no_items_there_are_no_views(clips):
-    none = torch.zeros(0, dtype=torch.int64)
-    video, audio = clips.pair(none, generator())
-    assert video.shape == (0, 3, WINDOW, 3, 5) and audio.shape == (0, 6, WINDOW * ROWS)
-    assert clips.centred("video", none, 2).shape == (0, 2, 3, WINDOW, 3, 5)
-
-
 # Devices
 
 

@@ -81,19 +81,6 @@ def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     assert count <= 5 or epochs[0] != epochs[1]
 
 
-def test_the_trunk_is_copied_and_not_changed():
-    trunk = trunk_of("video")
-    before = copy.deepcopy(trunk.state_dict())
-    fast = tuner(trunk=trunk)
-    assert_equal_states(fast.trunk.state_dict(), before)
-    batches(fast, 3)
-    fast.accuracy()
-    assert trunk.training
-    assert_equal_states(trunk.state_dict(), before)
-    for name, value in fast.trunk.named_parameters():
-        assert not torch.equal(value, before[name]), name  # end to end
-
-
 @pytest.mark.parametrize("windows", [1, 3, 7])
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_accuracy_is_that_of_a_loop_over_recordings_and_windows(modality, windows):

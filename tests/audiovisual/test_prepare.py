@@ -1,6 +1,10 @@
 """Preparing folders of video and sound: what is found, refused, left out, noted and read again."""
 
+import functools
 import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,20 +45,23 @@ def distribution(tmp_path, declare):
     return write
 
 
-def ready(root, name="ucf101", *, size=24, subset=False, **options):
+def ready(root, name="ucf101", *, size=24, subset=False, read="prepare", **options):
+    """What is prepared of a data set, or loaded, and what its source says of it."""
     clips = prepare.source(name, root, size=size, subset=subset)
-    return clips.as_set(clips.prepare(**options))
+    made = getattr(clips, read)(**options)
+    return SimpleNamespace(
+        names=made.names, classes=clips.listing.classes, labels=clips.labels(made), splits=clips.masks(made),
+        digest=clips.digest(made), **made.arrays, first_frame=made.first_rows("frames"), bad=made.bad,
+        first_row=made.first_rows("mel"), said="\n".join(prepare.describe(clips, made)))
 
 
-def loaded(root, name="ucf101", *, size=24, subset=False):
-    clips = prepare.source(name, root, size=size, subset=subset)
-    return clips.as_set(clips.load())
+loaded = functools.partial(ready, read="load")
 
 
 def assert_same(first, second):
-    assert first.digest == second.digest and first.names.tolist() == second.names.tolist()
-    np.testing.assert_array_equal(first.arrays["frames"], second.arrays["frames"])
-    np.testing.assert_array_equal(first.arrays["mel"], second.arrays["mel"])
+    assert first.digest == second.digest and first.names == second.names
+    np.testing.assert_array_equal(first.frames, second.frames)
+    np.testing.assert_array_equal(first.mel, second.mel)
 
 
 def test_prepare_and_load(distribution):
@@ -63,31 +70,28 @@ def test_prepare_and_load(distribution):
     root = distribution(files)
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert_same(made := ready(root), loaded(root))
-    assert (made.name, made.classes) == ("ucf101", ("Archery", "Biking"))
-    frames, first_frame, labels = (made.arrays[name] for name in ("frames", "first_frame", "labels"))
-    assert made.names.tolist() == ["v_a", "v_b", "v_c", "v_d", "v_e"] and labels.tolist() == [1, 0, 1, 0, 1]
+    assert made.classes == ("Archery", "Biking")
+    assert made.names == ["v_a", "v_b", "v_c", "v_d", "v_e"] and made.labels.tolist() == [1, 0, 1, 0, 1]
     pictures = [decode.read_pictures(contents, 24)[0] for _, contents in sorted(
         (place[:7], contents) for place, contents in files.items())]
-    np.testing.assert_array_equal(frames, np.concatenate(pictures))
-    assert np.diff(first_frame).tolist() == [18, 18, 18, 17, 17] and frames.shape == (88, 24, 32, 3)
-    assert np.diff(made.arrays["first_row"]).tolist() == [0, 180, 0, 0, 0]
+    np.testing.assert_array_equal(made.frames, np.concatenate(pictures))
+    assert np.diff(made.first_frame).tolist() == [18, 18, 18, 17, 17] and made.frames.shape == (88, 24, 32, 3)
+    assert np.diff(made.first_row).tolist() == [0, 180, 0, 0, 0]
     track = decode.read_sound(files["Any/v_b.mp4"])
     # Preparing computes with one thread, this process with its own, so products of the filters with the spectrum may be
     # added in another order. Of a band at most 37 are not zero and none is negative: two sums differ by at most
     # 2 * 37 * 2**-24 = 4.4e-6 of their value, logarithms by as much; and these, below 16, are each rounded by 1e-6.
     rows = decode.log_mel(decode.aligned(track, track.start, 18))
-    np.testing.assert_allclose(made.arrays["mel"], rows, rtol=0, atol=7e-6)
+    np.testing.assert_allclose(made.mel, rows, rtol=0, atol=7e-6)
     assert made.splits["split1"]["test"].tolist() == [True, True, False, False, False]
     assert made.splits["split3"]["train"].tolist() == [True, False, True, True, False]
-    assert made.notes == dict.fromkeys(("v_a", "v_c", "v_d", "v_e"), "no sound")
-    assert not made.reasons and made.missing == []
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
-    records = [json.loads(line) for line in made.records.read_text().splitlines()]
-    assert [record["name"] for record in records[:-1]] == made.names.tolist()
-    said = "\n".join(prepare.describe(made))
-    assert "ucf101: 5 clips of 2 of the 2 classes; " in said
-    assert "5 with pictures (32 x 24, 88 frames), 1 with sound (180 rows)" in said
-    assert "split1: 3 train / 2 test" in said and "4 clips are kept and odd:\n  v_a: no sound" in said
+    records = Path(re.search("every clip, a line each: (.*)", made.said)[1]).read_text().splitlines()
+    assert [json.loads(record)["name"] for record in records[:-1]] == made.names
+    assert made.said.startswith("ucf101: 5 clips of 2 of the 2 classes; 5 with pictures (32 x 24, 88 frames), 1 with "
+                                "sound (180 rows); 0.00 GB\nsplit1: 3 train / 2 test\n")
+    odd = "".join(f"  {name}: no sound\n" for name in ("v_a", "v_c", "v_d", "v_e"))
+    assert f"2 test\n4 clips are kept and odd:\n{odd}every clip" in made.said
 
 
 def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
@@ -97,7 +101,7 @@ def test_the_training_part_of_a_split_alone_is_trained_with(distribution):
         clips = data.load("ucf101", root, size=21, split=name)  # a crop of pictures 24 high
         for part, mask in (("pretrain", "train"), ("train", "train"), ("test", "test")):
             assert getattr(clips, part).tolist() == masks[mask].tolist(), (name, part)
-        assert clips.labels.tolist() == clips.categories.tolist() == made.arrays["labels"].tolist()
+        assert clips.labels.tolist() == clips.categories.tolist() == made.labels.tolist()
         digests.add(clips.digest)
     assert len(digests) == 3
     assert data.load("ucf101", root, size=21).test.tolist() == made.splits["split1"]["test"].tolist()
@@ -109,8 +113,8 @@ def test_the_digest_is_of_the_classes_of_clips_too(distribution):
     for name, text in LISTS.items():
         relabelled[name] = text.replace("Biking/v_c.avi 2", "Archery/v_c.avi 1").replace("Biking/v_c", "Archery/v_c")
     other = ready(distribution(lists=relabelled, root="other"))
-    np.testing.assert_array_equal(made.arrays["frames"], other.arrays["frames"])
-    changed = made.arrays["labels"] != other.arrays["labels"]
+    np.testing.assert_array_equal(made.frames, other.frames)
+    changed = made.labels != other.labels
     assert changed.tolist() == [False, False, True, False, False] and made.digest != other.digest
 
 
@@ -146,9 +150,8 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
         with pytest.raises(ValueError, match=r"2 clips of the lists have no file: v_d, v_e; .*--subset"):
             refused(root)
     made = ready(root, subset=True)
-    assert made.name == "ucf101 (subset)" and made.names.tolist() == ["v_a", "v_b", "v_c"]
-    assert made.missing == ["v_d", "v_e"]
-    assert "2 clips of the lists have no file: v_d, v_e" in prepare.describe(made)
+    assert made.said.startswith("ucf101 (subset): 3 clips") and made.names == ["v_a", "v_b", "v_c"]
+    assert "2 clips of the lists have no file: v_d, v_e" in made.said
     with pytest.raises(ValueError, match="--subset"):
         loaded(root)
 
@@ -156,7 +159,7 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution):
 def test_a_clip_or_a_list_that_is_there_twice(distribution):
     root = distribution()
     distribution({"Other/v_a.mp4": mp4_with_sound(1.0)})
-    assert ready(root).notes["v_a"] == "10 frames, a view has 16"  # MP4 is read before AVI
+    assert "v_a: 10 frames, a view has 16" in ready(root).said  # MP4 is read before AVI
     root = distribution(SILENT | {"other/classInd.txt": b"1 Biking\n"}, root="second")
     with pytest.raises(ValueError, match=r"classInd.txt differs from another list of that name"):
         ready(root)
@@ -168,9 +171,9 @@ def test_bad_files_are_named_and_left_out_only_when_asked(distribution):
         with pytest.raises(ValueError, match=r"(?s)v_d: damaged, or no AVI, MP4, Matro.*--skip-bad --subset"):
             ready(root, **options)
     made = ready(root, subset=True, skip_bad=True)
-    assert made.names.tolist() == ["v_a", "v_b", "v_e"]
-    assert len(made.arrays["frames"]) == made.arrays["first_frame"][-1] == 18 + 18 + 17
-    assert sorted(made.reasons) == ["v_c", "v_d"] and "2 files are left out:" in prepare.describe(made)
+    assert made.names == ["v_a", "v_b", "v_e"]
+    assert len(made.frames) == made.first_frame[-1] == 18 + 18 + 17
+    assert sorted(made.bad) == ["v_c", "v_d"] and "2 files are left out:" in made.said
     assert_same(made, loaded(root, subset=True))
 
 
@@ -184,10 +187,10 @@ def test_sound_alone(distribution):
     with pytest.raises(ValueError, match=r"esc50, fold1, by its lists: .*--subset"):
         ready(root, "esc50", size=128)
     made = ready(root, "esc50", size=128, subset=True)
-    assert made.names.tolist() == ["1-7-A", "2-8-A", "2-9-A"] and made.classes == ("dog", "cat")
-    assert np.diff(made.arrays["first_row"]).tolist() == [500, 510, 250] and made.arrays["mel"].shape == (1260, 80)
-    assert made.arrays["frames"].shape == (0, 128, 170, 3) and made.arrays["first_frame"].tolist() == [0] * 4
-    assert not made.notes
+    assert made.names == ["1-7-A", "2-8-A", "2-9-A"] and made.classes == ("dog", "cat")
+    assert np.diff(made.first_row).tolist() == [500, 510, 250] and made.mel.shape == (1260, 80)
+    assert made.frames.shape == (0, 128, 170, 3) and made.first_frame.tolist() == [0] * 4
+    assert "odd" not in made.said
     assert made.splits["fold2"]["test"].tolist() == [False, True, True]
     assert made.splits["esc10_fold2"]["test"].tolist() == [False, False, True]
     assert_same(made, loaded(root, "esc50", size=128, subset=True))
@@ -196,9 +199,10 @@ def test_sound_alone(distribution):
 def test_sounds_of_any_length_give_views(distribution):
     lengths = dict(zip(("1-7-A-0", "2-8-A-1", "2-9-A-0"), (0.001, 0.1, 0.15), strict=True))
     files = {f"audio/{name}.wav": wav(seconds) for name, seconds in lengths.items()}
-    made = ready(distribution(files, {"esc50.csv": ESC}, "esc50"), "esc50", subset=True)
-    assert np.diff(made.arrays["first_row"]).tolist() == [10, 10, 20] and np.isfinite(made.arrays["mel"]).all()
-    view = data.of_split(made, "fold1", 16).view("audio", torch.arange(3), torch.Generator())
+    root = distribution(files, {"esc50.csv": ESC}, "esc50")
+    made = ready(root, "esc50", size=128, subset=True)
+    assert np.diff(made.first_row).tolist() == [10, 10, 20] and np.isfinite(made.mel).all()
+    view = data.load("esc50", root, subset=True).view("audio", torch.arange(3), torch.Generator())
     assert view.shape == (3, 80, 160) and view.isfinite().all()
 
 
@@ -211,19 +215,19 @@ def test_kinetics_and_its_part_with_sound(distribution):
     with pytest.raises(ValueError, match=r"kinetics700, standard, by its lists: classes 2; expected classes 700"):
         ready(root, "kinetics700")
     whole = ready(root, "kinetics700", subset=True)
-    assert whole.classes == ("tap dancing", "zumba") and whole.arrays["labels"].tolist() == [1, 0]
+    assert whole.classes == ("tap dancing", "zumba") and whole.labels.tolist() == [1, 0]
     assert whole.splits["standard"]["train"].all() and not whole.splits["standard"]["test"].any()
     part = ready(root, "kinetics_sound", subset=True)
-    assert part.names.tolist() == [names["tap dancing"]] and len(part.classes) == 31
-    np.testing.assert_array_equal(part.arrays["frames"], whole.arrays["frames"][18:])
+    assert part.names == [names["tap dancing"]] and len(part.classes) == 31
+    np.testing.assert_array_equal(part.frames, whole.frames[18:])
 
 
 def test_audioset(distribution):
     rows = "YTIDYTIDYT1, 0.0, 1.8, \"/m/1,/m/2\"\nYTIDYTIDYT2, 0.0, 1.8, \"/m/1\"\n"
     files = {"a/YTIDYTIDYT1.mp4": mp4_with_sound(1.8), "b/YTIDYTIDYT2_0.000_1.800.mp4": mp4_with_sound(1.8)}
     made = ready(distribution(files, {"balanced_train_segments.csv": rows}, "audioset"), "audioset", size=8)
-    assert made.name == "audioset" and made.arrays["labels"].tolist() == [-1, -1]
-    assert made.classes == () and not made.notes
+    assert made.said.startswith("audioset: 2 clips of 0 of the 0 classes") and made.labels.tolist() == [-1, -1]
+    assert made.classes == () and "odd" not in made.said
 
 
 @pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
@@ -235,7 +239,7 @@ def test_real_clips_of_ucf101(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
         ready(REAL)
     made = ready(REAL, subset=True)
-    assert made.names.tolist() == ["v_Archery_g05_c04", "v_Biking_g05_c02"]
-    assert [made.classes[label] for label in made.arrays["labels"]] == ["Archery", "Biking"]
-    assert made.arrays["first_frame"][1] == 21 and np.diff(made.arrays["first_row"]).tolist() == [210, 0]
-    assert made.notes == {"v_Biking_g05_c02": "no sound"} and not made.reasons
+    assert made.names == ["v_Archery_g05_c04", "v_Biking_g05_c02"]
+    assert [made.classes[label] for label in made.labels] == ["Archery", "Biking"]
+    assert made.first_frame[1] == 21 and np.diff(made.first_row).tolist() == [210, 0]
+    assert "1 clips are kept and odd:\n  v_Biking_g05_c02: no sound" in made.said and not made.bad

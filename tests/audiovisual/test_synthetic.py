@@ -96,16 +96,6 @@ def test_the_hue_is_that_of_the_category(scenes):
         assert abs(apart) <= 0.3 + 1e-9 and 0.7 <= saturation <= 1 and 0.6 <= value <= 1
 
 
-@pytest.mark.parametrize(("motion", "heights"), [
-    ("swinging", [0, 1, 0, -1]), ("bouncing", [-1, 2**0.5 - 1, 1, 2**0.5 - 1]), ("rising", [-1, -0.5, 0, 0.5]),
-    ("falling", [1, 0.5, 0, -0.5]),
-])
-def test_motions_by_quarters_of_a_turn(motion, heights):
-    for turns in (0, 3):
-        found = synthetic.MOTIONS[motion](turns + np.arange(4) / 4)
-        np.testing.assert_allclose(found, heights, atol=1e-12)
-
-
 def test_a_disc_is_seen_where_it_is(scenes):
     steps = (np.arange(24) + 0.5) / 12 - 1
     for scene in scenes:

@@ -6,6 +6,7 @@ import math
 import wave
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,26 +78,20 @@ def floats() -> bytes:
 
 
 @functools.cache
-def mpeg4() -> bytes:
-    """An AVI of MPEG-4 pictures with sound."""
-    pictures = [made_clips.grey(40 + 5 * number) for number in range(12)]
-    return made_clips.write("avi", pictures, [Fraction(number, 25) for number in range(12)], made_clips.tone(0.48),
-                            base=Fraction(1, 25))
-
-
-@functools.cache
-def matroska() -> bytes:
-    """A Matroska file with pictures of VP9 and sound of Opus."""
-    pictures = [made_clips.grey(40 + 5 * number) for number in range(8)]
-    return made_clips.write("matroska", pictures, [Fraction(number, 25) for number in range(8)],
-                            made_clips.tone(0.32, 48_000), sampling=48_000, codec="libvpx-vp9", sound_codec="libopus")
+def with_sound(kind: str, count: int, rate: int = 16_000, **options: Any) -> bytes:
+    """A file of so many grey pictures, 25 per second, with a tone beside them."""
+    pictures = [made_clips.grey(40 + 5 * number) for number in range(count)]
+    times = [Fraction(number, 25) for number in range(count)]
+    return made_clips.write(kind, pictures, times, made_clips.tone(count / 25, rate), sampling=rate, **options)
 
 
 KINDS = {
     "mp4": Kind(lambda: [made_clips.mp4_with_sound(), made_clips.mp4_with_sound(codec="mpeg4")], mutations.of_bytes,
                 read_video),
-    "avi": Kind(lambda: [made_clips.silent_avi(), mpeg4()], mutations.of_bytes, read_video),
-    "matroska": Kind(lambda: [matroska()], mutations.of_bytes, read_video),
+    "avi": Kind(lambda: [made_clips.silent_avi(), with_sound("avi", 12, base=Fraction(1, 25))], mutations.of_bytes,
+                read_video),
+    "matroska": Kind(lambda: [with_sound("matroska", 8, 48_000, codec="libvpx-vp9", sound_codec="libopus")],
+                     mutations.of_bytes, read_video),
     "wav": Kind(lambda: [made_clips.wav(), made_clips.wav(0.3, 44_100, 2), floats()], mutations.of_bytes, read_sound),
     "ogg": Kind(lambda: [made_clips.ogg()], mutations.of_bytes, read_sound),
 }

@@ -240,14 +240,6 @@ def test_agreement_needs_runs_and_printed_numbers():
         statistics.agreement(runs[:2], Series({"a": 1.0, "b": 2.0}))
 
 
-def test_a_range_of_draws_is_that_of_all_samples_with_replacement():
-    runs = DataFrame([[1.0, 2.0, 4.0], [0.0, 3.0, NAN]], index=["a", "b"])
-    sums = [np.mean(first) + np.mean(second) for first in itertools.product([1, 2, 4], repeat=3)
-            for second in itertools.product([0, 3], repeat=2)]
-    low, high = statistics.drawn_range(runs, lambda means: means.sum(axis=1), share=0.8, draws=20_000)
-    assert [low, high] == pytest.approx(np.quantile(sums, [0.1, 0.9]), abs=0.35)
-
-
 def test_trials_are_the_least_number_of_which_all_percentages_are_counts():
     assert statistics.trials(Series([50.0, 100 / 3])) == 6
     for number in (7, 367, 460):

@@ -1,12 +1,13 @@
 """What sentences of the CM-ACC paper are held against besides results and printed tables; see
 `repro.report.claims.Derived`."""
 
+import numpy as np
 import pandas as pd
 import torch
 from pandas import DataFrame
 from torch.nn.functional import normalize
 
-from repro.audiovisual.coverage import uniform_draws
+from repro.audiovisual.coverage import expected_categories
 from repro.contrast.active import gradient_factors
 from repro.report.claims import Derived
 
@@ -17,14 +18,14 @@ EARLY, LATE = 0.1, 0.9  # shares of the iterations: the first tenth, and from wh
 
 def uniform_coverage() -> DataFrame:
     """What 128 uniform draws from 101 categories cover, in percent of the categories and of the draws."""
-    row = uniform_draws((CATEGORIES,), (PICKED,)).iloc[0]
+    expected = expected_categories(np.full(CATEGORIES, 1 / CATEGORIES), PICKED)
     return DataFrame({"of": ["categories", "draws"],
-                      "percent": [row["percent_of_categories"], row["percent_of_draws"]]})
+                      "percent": [100 * expected / CATEGORIES, 100 * expected / PICKED]})
 
 
 def active_coverage() -> DataFrame:
     """Categories that are 60 % of 128 draws, by which Fig. 4 divides, and those that as many uniform draws cover."""
-    expected = uniform_draws((CATEGORIES,), (PICKED,))["expected"].item()
+    expected = expected_categories(np.full(CATEGORIES, 1 / CATEGORIES), PICKED)
     return DataFrame({"draws": ["active", "uniform"], "categories": [0.6 * PICKED, expected]})
 
 

@@ -11,19 +11,16 @@ from repro.contrast import active
 
 SIZES = (120, 60, 30, 15, 8, 4, 2, 1)      # members of each category: some are rare, as in real pools
 LARGEST = 24                               # candidates that are selected, at most
-KINDS = CANDIDATE, DRAWN = "candidate, as large as its chance", "drawn, the last one larger"
+CANDIDATE, DRAWN = "candidate, as large as its chance", "drawn, the last one larger"
 TITLES = {"random": "random", "feature": "active, features", "gradient": "active, gradients"}
 
 
 class Pool(NamedTuple):
-    """Candidates (240, 2) float64 in the plane, the category of each (240,), and the queries (8, 2) of a batch.
+    """Places in the plane, outputs of a last layer that is the identity."""
 
-    There is a query near the middle of every category. They are outputs of a last layer that is the identity.
-    """
-
-    candidates: Tensor
-    categories: Tensor
-    queries: Tensor
+    candidates: Tensor           # (240, 2) float64
+    categories: Tensor           # (240,), of each
+    queries: Tensor              # (8, 2), near the middles of the categories
 
 
 def pool() -> Pool:
@@ -39,21 +36,19 @@ def pool() -> Pool:
 
 
 def chances(strategy: str, pool: Pool, chosen: Tensor) -> Tensor:
-    """The chances of all candidates to be drawn next, once those of the rows `chosen` have been; they add up to 1.
+    """The chances of all candidates to be drawn next, once the rows `chosen`, at least one, have been; they sum to 1.
 
-    At random these are equal among those left. The seeding of k-means++ draws in proportion to the squared distance to
-    the nearest chosen one, between candidates or between their gradients; the first draw is uniform.
+    At random they are equal among those left. The seeding of k-means++ draws in proportion to the squared distance to
+    the nearest chosen one, between candidates or between their gradients.
     """
-    left = torch.ones(len(pool.candidates), dtype=torch.float64).index_fill(0, chosen, 0)
-    if strategy == "random" or len(chosen) == 0:
-        return left / left.sum()
-    if strategy == "gradient":
-        a, b = active.gradient_factors(pool.candidates, pool.queries, pool.queries)
-    else:
-        a, b = pool.candidates, left.new_ones(len(left), 1)
-    distances = torch.stack([active.pairwise_sq_distance(a, b, row) for row in chosen.tolist()])
-    nearest = distances.amin(0) * left
-    return nearest / nearest.sum()
+    chance = torch.ones(len(pool.candidates), dtype=torch.float64)
+    if strategy != "random":
+        a, b = pool.candidates, chance.unsqueeze(1)
+        if strategy == "gradient":
+            a, b = active.gradient_factors(pool.candidates, pool.queries, pool.queries)
+        chance = torch.stack([active.pairwise_sq_distance(a, b, row) for row in chosen.tolist()]).amin(0)
+    chance = chance.index_fill(0, chosen, 0)
+    return chance / chance.sum()
 
 
 def steps(seed: int) -> DataFrame:
@@ -61,7 +56,7 @@ def steps(seed: int) -> DataFrame:
 
     Returns:
         A row for each strategy (`TITLES`, and how many categories are covered in the end), `drawn` (how many, from 1 to
-        `LARGEST`) and candidate: x, y, kind (of `KINDS`), chance (% to be drawn next), size (chance, or a mark).
+        `LARGEST`) and candidate: x, y, kind, chance (% to be drawn next), size (chance, or a mark).
     """
     given, parts = pool(), []
     x, y = given.candidates.T.numpy()

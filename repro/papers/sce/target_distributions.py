@@ -6,7 +6,7 @@ import torch
 from pandas import DataFrame
 from torch import Tensor
 
-KINDS = POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
+POSITIVE, ALIKE, OTHER = "positive key", "same action", "another action"
 
 
 def distributions(
@@ -16,16 +16,14 @@ def distributions(
     """Targets and predictions of one query, whose cross-entropies are `sce` and `ressl` of `contrast.objectives`.
 
     Args:
-        query: (1, d) projection of a view.
-        key: (1, d) projection of another view of the same.
+        query, key: (1, d) projections of two views.
         negatives: (K, d) dictionary.
         alike: (K,) bool, the entries of the same action.
         temperature, key_temperature, weight: of `sce` and, without the weight, `ressl`.
 
     Returns:
-        objective, key, kind, similarity, target, prediction: of SCE a row for the positive key, number 0, then one per
-        entry of the dictionary, by falling similarity to the key; of ReSSL the same but for the positive, which it
-        leaves out. Targets and predictions of an objective add up to 1.
+        objective, key, kind, similarity, target, prediction: a row for the positive key, number 0, of SCE alone, then
+        one per entry by falling similarity to the key. Targets and predictions of an objective add up to 1.
 
     Source: SCE supplement, Alg. 1.
     """

@@ -5,7 +5,7 @@ import itertools
 
 from pandas import DataFrame, Series
 
-from repro.papers.taxonomy import glm, rules
+from repro.papers.taxonomy import glm
 from repro.report import statistics
 from repro.report.claims import Derived
 
@@ -67,5 +67,4 @@ DERIVED = {
     "printed_loss_of_CD": Derived("printed/taxonomy", lowered_by_contrastive_decoder),
     "loss_of_CD_ucla": Derived("taxonomy_ucla", lowered_by_contrastive_decoder),
     "gains_of_mixing_ucla": Derived("taxonomy_ucla", gains_of_mixing),
-    "printed_column_ucla": Derived("log/along_training_ucla", rules.compared),
 }

@@ -5,10 +5,9 @@ import json
 import pytest
 from made_up_measures import asked, finished, laid_out
 
-from repro.image.recipe import paper
 from repro.papers.jcl.tables import TABLES
 
-KEYS, MODELS = TABLES["positive_keys"], TABLES["similarity_variance"]
+KEYS = TABLES["positive_keys"]
 
 
 def cells(table, dataset=None, **choices):
@@ -29,13 +28,6 @@ def test_the_three_sweeps(dataset, keys, strengths, temperatures):
     found = cells(KEYS, dataset)
     assert swept(found) == list(dict.fromkeys(expected))  # the common point once
     assert {cell.recipe.method for cell in found} == {"jcl"}
-
-
-def test_the_models_of_the_histograms():
-    jcl, moco = cells(MODELS, "imagenet100")
-    assert jcl.recipe == paper("imagenet100", "jcl", keys=9, strength=4.0, temperature=0.2)
-    assert moco.recipe == paper("imagenet100", "moco")
-    assert [cell.recipe.method for cell in cells(MODELS, method="jcl")] == ["jcl"]
 
 
 def test_the_common_point_is_a_row_of_all_three_sweeps():

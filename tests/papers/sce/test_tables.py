@@ -5,7 +5,6 @@ import math
 import pytest
 from made_up_measures import asked, laid_out
 
-from repro.image.recipe import paper
 from repro.papers.sce.tables import TABLES
 from repro.report.printed import as_printed
 
@@ -16,12 +15,6 @@ NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_i
 def places(dataset=None, **choices):
     recipes = [cell.recipe for cell in asked(GRID, dataset, **choices)]
     return [(recipe.method, recipe.temperature, recipe.key_temperature) for recipe in recipes]
-
-
-def test_the_methods_in_one_setting():
-    methods = ["random", "supervised", "moco", "ressl", "sce", "jcl"]
-    recipes = [cell.recipe for cell in asked(TABLES["image_methods"], "cifar10")]
-    assert recipes == [paper("cifar10", method) for method in methods]
 
 
 @pytest.mark.parametrize(("dataset", "own"), [

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from made_up_measures import asked, laid_out
+from made_up_measures import laid_out
 
 from repro.papers.taxonomy import tables
 from repro.report.style import heading
-from repro.skeleton.recipe import METHODS, PRESETS
+from repro.skeleton.recipe import METHODS
 
 TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
 MEASURED = {"linear": 50.0, "linear_unseen": 20.0, "linear_standardised": 60.0, "knn1": 30.0, "embedding_spread": 0.5,
@@ -79,9 +79,3 @@ def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeyp
     for table in (rows(name, "synthetic"), rows(name, objectives="AE", units=256),
                   rows(name, objectives="random", units=1024, layers=2)):
         assert table[["published", "difference"]].isna().all(axis=None) and table["ours"].eq(50).all()
-
-
-def test_cells_on_real_data_are_the_papers():
-    cells = [cell for cell in asked(tables.TABLES["taxonomy"], "ucla")]
-    assert [cell.recipe for cell in cells] == [PRESETS["paper"]("ucla", name) for name in METHODS]
-    assert len(asked(tables.TABLES["encoder_collapse"], "ucla", preset="quick")) == 10
