@@ -47,15 +47,14 @@ def select(
         candidates: (P, d) keys, used as given. Normalise them first if the objective does.
         queries: (M, d) outputs q_j = W h_j + bias of the last layer, before any normalisation.
         query_inputs: (M, e) inputs h_j of the last layer.
-        n_select: number to choose, at least 0; for 0 nothing is checked that a strategy needs.
-        excluded: (P,) bool, True for candidates never to be chosen, as those in the dictionary; None for no such. They
-            take neither time nor memory, but with strategies of the whole pool.
+        n_select: number to choose, at least 0.
+        excluded: (P,) bool, True for candidates never to be chosen, as those in the dictionary; None for no such.
         generator: on the device of the candidates; for equal states and devices the choice is the same.
         temperature: t > 0 of the pseudo-labels, in units of the dot product (CM-ACC 1: its Eq. 4 has none).
         normalised: whether the classes are the queries divided by their norms; gradients then go through the division.
         checked: whether values are looked at, for which the host waits for the device. Otherwise all is left to the
-            device, as a recording needs: of values that are not finite, or of fewer admissible candidates than
-            n_select, any rows are chosen, excluded ones cost as much as others, and strategies that wait are refused.
+            device, as a recording needs: of values that are not finite, or of too few admissible candidates, any rows
+            are chosen, excluded ones cost as much as others, and strategies that wait are refused.
 
     Returns:
         (n_select,) int64 distinct rows of the candidates, on their device.
@@ -72,7 +71,7 @@ def select(
     sampler = SAMPLERS.get(name)
     if sampler is None:
         raise ValueError(f"strategy={strategy!r} should be one of {', '.join(SAMPLERS)}")
-    if not isinstance(generator, Generator):
+    if not isinstance(generator, Generator):  # of none torch would draw from its own
         raise TypeError(f"generator={generator!r} should be a torch.Generator on the device of the candidates")
     _check(checked, candidates=candidates, queries=queries, query_inputs=query_inputs)
     check_temperatures(temperature=temperature)
@@ -155,14 +154,15 @@ def ohem(pool: Pool) -> Tensor:
 
 def gradient(pool: Pool) -> Tensor:
     """The paper's: seeds of k-means++ over the gradients; uniform if these are equal, as with one query."""
-    judged = (pool.candidates, pool.queries, pool.query_inputs, pool.temperature, pool.normalised, pool.checked)
-    return seeds(gradients(*judged), pool.free, pool.n_select, pool.generator)
+    points = gradients(pool.candidates, pool.queries, pool.query_inputs, pool.temperature, pool.normalised)
+    if pool.checked:
+        check_finite({"the gradients of candidates": points.norms})
+    return seeds(points, pool.free, pool.n_select, pool.generator)
 
 
 def feature(pool: Pool) -> Tensor:
     """Seeds of k-means++ over the candidates themselves."""
-    points = Embeddings(moderated("candidates", pool.candidates, pool.checked))
-    return seeds(points, pool.free, pool.n_select, pool.generator)
+    return seeds(Embeddings(moderated(pool.candidates)), pool.free, pool.n_select, pool.generator)
 
 
 def released(pool: Pool) -> Tensor:
@@ -177,7 +177,8 @@ def released(pool: Pool) -> Tensor:
     share = torch.softmax((classes / temperature) @ pool.candidates.T, dim=1)            # (M, P)
     share.diagonal().sub_(1)
     of_candidates = share.T @ (classes / (len(classes) * temperature))                   # (P, d)
-    points = Embeddings(moderated("the gradient of the candidates", of_candidates))
+    check_finite({"the gradient of the candidates": of_candidates})
+    points = Embeddings(moderated(of_candidates))
     starts = seeds(points, pool.free, pool.n_select, pool.generator, squared=False)
     central = _nearest_to_means(points.factors[0].T, starts, pool.free)
     rest = pool.free.index_fill(0, central, False)
@@ -206,8 +207,7 @@ def pseudo_labelled(candidates: Tensor, classes: Tensor, temperature: float) -> 
 
 
 def gradients(
-    candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float = 1.0, normalised: bool = False,
-    checked: bool = True,
+    candidates: Tensor, queries: Tensor, query_inputs: Tensor, temperature: float = 1.0, normalised: bool = False
 ) -> "Embeddings":
     """Gradients of the last layer for every candidate, up to a common factor, which changes no choice.
 
@@ -221,22 +221,20 @@ def gradients(
         G_n = sum_j g_nj (k_n - (k_n.q_j) q_j) [h_j; 1]',  g_nj = r_nj / |z_j|
 
     With b_n the coordinates of sum_j g_nj [h_j; 1], c_nj = g_nj (k_n.q_j) and K the elementwise product of the Gram
-    matrices of q and [h; 1], inner products have the form that `Embeddings` takes.
-
-    Args:
-        candidates, queries, query_inputs, temperature, normalised, checked: as of `select`, of one precision.
+    matrices of q and [h; 1], inner products have the form that `Embeddings` takes. Arguments are those of `select`, of
+    one precision.
 
     Source: CM-ACC, Eq. 5.
     """
-    keys = moderated("candidates", candidates, checked)
+    keys = moderated(candidates)
     if not normalised:
         b = (_in_basis(query_inputs) / temperature) @ pseudo_labelled(candidates, queries, temperature)[0].T
-        return Embeddings(keys, moderated("the factor b of the gradients", b.T, checked))
+        return Embeddings(keys, moderated(b.T))
     norms = _norms(queries)                                                              # (M, 1)
     classes = queries / norms
     residuals, _ = pseudo_labelled(candidates, classes, temperature)
-    weights = moderated("the posterior's residual", residuals.div_(norms.T), checked)
-    inputs = moderated("query_inputs", torch.cat([query_inputs, torch.ones_like(norms)], dim=1), checked)
+    weights = moderated(residuals.div_(norms.T))
+    inputs = moderated(torch.cat([query_inputs, torch.ones_like(norms)], dim=1))
     basis = _in_basis(inputs)
     b = weights @ basis.T
     similarities = keys @ classes.T                                                      # (P, M)
@@ -288,18 +286,12 @@ class Embeddings:
         return torch.add(self.norms, self.norms.index_select(0, index)).sub_(product, alpha=2).clamp_(min=0)
 
 
-def moderated(name: str, tensor: Tensor, checked: bool = True) -> Tensor:
-    """A tensor, divided by its largest magnitude if products of four values could leave float32, as it has it.
-
-    Raises NonFinite if it is checked and a value is not finite; unchecked, nothing waits for the device.
-    """
-    if checked:
-        check_finite({name: tensor})
+def moderated(tensor: Tensor) -> Tensor:
+    """A tensor, divided by its largest magnitude if products of four values could leave float32, as it has it."""
     if tensor.dtype == torch.float64:
         return tensor
     size = torch.linalg.vector_norm(tensor, math.inf)
-    usual = (size == 0) | ((size > 1e-4) & (size < 1e4))
-    return tensor if checked and usual.tolist() else tensor / torch.where(usual, 1, size)
+    return tensor / torch.where((size == 0) | ((size > 1e-4) & (size < 1e4)), 1, size)
 
 
 def _in_basis(rows: Tensor) -> Tensor:
@@ -443,7 +435,7 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
     _check(True, **given)
     _check_count(n_select, rows=len(a), admissible=len(a))
     with torch.autocast(a.device.type, enabled=False):
-        factors = [moderated(name, part) for name, part in zip(given, raised(*given.values()), strict=True)]
+        factors = map(moderated, raised(*given.values()))
         free = torch.ones(len(a), dtype=torch.bool, device=a.device)
         return seeds(Embeddings(*factors), free, n_select, generator)
 

@@ -54,9 +54,10 @@ class _Unrepeated(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)  # as it is written: keys are not yet merged
-        for place, (key, _) in enumerate(node.value):
-            if (key.tag, key.value) in [(earlier.tag, earlier.value) for earlier, _ in node.value[:place]]:
-                raise yaml.constructor.ConstructorError(
+        keys = [(key.tag, key.value) for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count((key.tag, key.value)) > 1:
+                raise yaml.MarkedYAMLError(
                     None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
         return node
 
@@ -116,7 +117,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, flush: bool
         OSError: as `naming`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    with naming(path, temporary):
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         require_regular(path)  # only now, as a name may lead through a folder that was not there
         try:
@@ -132,14 +133,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, flush: bool
 def require_regular(path: Path) -> None:
     """Raise ValueError if there is something at a path that is no regular file, such as a device or a pipe."""
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is {kind_of(path)}; name a new or a regular file")
-
-
-def kind_of(path: Path) -> str:
-    """What there is at a path, in words: "a folder", "a file", or "a device, a pipe or a socket"."""
-    if path.is_dir():
-        return "a folder"
-    return "a file" if path.is_file() else "a device, a pipe or a socket"
+        raise ValueError(f"{path} {IRREGULAR}; name a new or a regular file")
 
 
 def require_writable(folder: Path) -> None:
@@ -159,14 +153,12 @@ def output_file(name: str) -> Path | None:
         ValueError: if a folder is named, or what is no regular file.
         OSError: if nothing can be written there.
     """
-    given = os.path.expanduser(name)
-    if name in STANDARD_OUTPUT or _is_stream(given, 1):
+    if name in STANDARD_OUTPUT or _is_stream(name, 1):
         return None
-    path, instead = Path(os.path.realpath(given)), "name a new or a regular file, or - for standard output"
-    if not name or name.endswith(os.sep) or path.is_symlink():
-        raise ValueError(f"--output {name!r} names no file; {instead}")
-    if (path.exists() and not path.is_file()) or _is_stream(given, 0) or _is_stream(given, 2):
-        raise ValueError(f"--output {name} is {kind_of(path)}; {instead}")
+    path = Path(os.path.realpath(os.path.expanduser(name)))
+    odd = name.endswith(os.sep) or (os.path.lexists(path) and not path.is_file())
+    if odd or _is_stream(name, 0) or _is_stream(name, 2):
+        raise ValueError(f"--output {name!r} {IRREGULAR}; name a new or a regular file, or - for standard output")
     _check_place(name, path.parent)
     return path
 
@@ -175,8 +167,7 @@ def output_folder(name: str) -> Path:
     """The folder that a command is to write to, told before anything is computed; raises as `output_file`."""
     path = Path(os.path.realpath(os.path.expanduser(name)))
     if name in ("", *STANDARD_OUTPUT) or (os.path.lexists(path) and not path.is_dir()):
-        kind = kind_of(path) if path.exists() else "no folder"
-        raise ValueError(f"--output {name!r} is {kind}; name a new folder or one that is there")
+        raise ValueError(f"--output {name!r} is no folder; name a new folder or one that is there")
     _check_place(name, path)
     return path
 
@@ -239,15 +230,11 @@ def scratch(folder: Path) -> Iterator[Path]:
 def abandoned(folder: Path) -> bool:
     """Whether there is a folder of `scratch` that a killed process has left; nothing is changed."""
     lock = folder.with_name(f"{folder.name}.lock")
-    if not folder.exists():
-        return False
-    if not lock.exists():
+    if not (folder.exists() and lock.exists()):
+        return folder.exists()
+    with contextlib.suppress(filelock.Timeout), acquire(lock):
         return True
-    try:
-        with acquire(lock):
-            return True
-    except filelock.Timeout:
-        return False
+    return False
 
 
 def remove_half_written(folder: Path, name: str = "") -> None:
@@ -261,19 +248,17 @@ def remove_half_written(folder: Path, name: str = "") -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Let an OSError inside the block name the file, which one of a full disk does not, and say what to do.
 
-    Args:
-        path: what is written, unless the error names something else.
-        temporary: where it is written at first.
+    That is `path`, unless the error names something else, and not the temporary of `write_atomically`.
     """
     try:
         yield
     except OSError as error:
         if error.errno is None:  # it speaks for itself
             raise
-        if error.filename in (None, str(temporary)):
+        if error.filename is None or TEMPORARY.fullmatch(os.path.basename(str(error.filename))):
             error.filename = str(path)
         if error.errno not in REMEDIES:
             raise

@@ -36,19 +36,18 @@ def folder(path: Path, declared: Archive | None = None) -> Path:
     """
     if path.is_dir():
         return path
-    into = _copy(path)
-    index, known = into.with_name(f"{into.name}.json"), [f"{path.resolve()}", *stamp(path)]
+    into, index = _copy(path)
+    known = [f"{path.resolve()}", *stamp(path)]
     if _read(index) == [*known, _state(into)]:  # looked at before the lock: the folder may be one that is only read
         return into
     with disk.alone(into.with_name(f"{into.name}.lock"), f"the process that unpacks {path}"):
-        if _read(index) == [*known, _state(into)]:
+        if (before := _read(index)) == [*known, _state(into)]:  # by that process
             return into
-        if _read(index)[:-1] == known:
+        if before[:-1] == known:
             print(f"{into} has changed since it was unpacked", file=sys.stderr)
         try:
             with disk.naming(into):
-                index.unlink(missing_ok=True)
-                shutil.rmtree(into, ignore_errors=True)  # of another archive, or by a process that was killed
+                forget(path)  # what is of another archive, or by a process that was killed
                 _unpack(path, declared or Archive(name=path.name), into)
         except ValueError as error:
             raise ValueError(f"{path} {error}; fetch it again, `repro data list` says how") from error
@@ -59,14 +58,14 @@ def folder(path: Path, declared: Archive | None = None) -> Path:
 
 def forget(path: Path) -> None:
     """Remove what an archive was unpacked to, when nothing is read of it any more."""
-    into = _copy(path)
-    into.with_name(f"{into.name}.json").unlink(missing_ok=True)
+    into, index = _copy(path)
+    index.unlink(missing_ok=True)
     shutil.rmtree(into, ignore_errors=True)
 
 
 def unneeded() -> Iterator[Path]:
     """The folders to which archives were unpacked that are gone or others now, or by a command that was killed."""
-    for into in sorted(path for path in manifest.unpacked_root().glob("*") if path.is_dir()):
+    for into in sorted(path for path in _copies().glob("*") if path.is_dir()):
         archive, *known = _read(into.with_name(f"{into.name}.json"))[:-1] or [""]
         if not (Path(archive).is_file() and known == [*stamp(Path(archive))]) and disk.abandoned(into):
             yield into
@@ -147,9 +146,9 @@ def require(declared: Manifest, root: Path) -> list[Path]:
 def status() -> list[dict[str, str]]:
     """One row per declared data set: name, title, state, path, next_step, copy.
 
-    States: "bundled"; "present", names and sizes are as declared; "found", there is nothing declared to compare with;
-    "differs", a part, damaged or another packing; "missing". Contents are not read, loading a data set does that.
-    The copy is the file that `repro data import` took in last, "" if none.
+    States: "bundled"; "present", names and sizes are as declared, where they are; "differs", a part, damaged or another
+    packing; "missing". Contents are not read, loading a data set does that. The copy is the file that `repro data
+    import` took in last, "" if none.
     """
     rows, root = [], manifest.data_root()
     for declared in map(manifest.load_manifest, manifest.names()):
@@ -198,9 +197,6 @@ def _next_step(declared: Manifest, path: Path) -> str:
 
 def _state_of(declared: Manifest, root: Path) -> tuple[str, str]:
     """State of a data set, and what to do next."""
-    if declared.access == "bundled":
-        return "bundled", ""
-    state = "present", ""
     for archive in declared.files:
         if (path := archive.place(root)) is None:
             return "missing", _next_step(declared, root / archive.name)
@@ -209,27 +205,23 @@ def _state_of(declared: Manifest, root: Path) -> tuple[str, str]:
             if declared.access == "automatic":
                 again = f"move it away and run `repro data download {declared.name}`"
             return "differs", f"{path} {wrong}; {again}"
-        if wrong is None:
-            state = "found", "what it holds is checked when it is prepared or loaded"
-    return state
+    return "present" if declared.files else "bundled", ""
 
 
-def _difference(archive: Archive, path: Path) -> str | None:
-    """How what lies at `path` differs in names and sizes from what is declared, "" if not; None if nobody can tell."""
-    counted = archive.members is not None
-    if path.is_dir():  # of other folders the files are not counted: there may be millions
-        return _wrong(archive, sizes_of(listed(path))) if counted else None if any(path.iterdir()) else "is empty"
+def _difference(archive: Archive, path: Path) -> str:
+    """How what lies at `path` differs in names and sizes from what is declared, "" if it does not."""
+    if path.is_dir():
+        if archive.members is None:  # its files are not counted: there may be millions
+            return "" if any(path.iterdir()) else "is empty"
+        return _wrong(archive, sizes_of(listed(path)))
     if path.suffix == ".zip":
         try:
-            sizes = [size for _, size, _ in _contents(path)]
+            if wrong := _wrong(archive, [size for _, size, _ in _contents(path)]):
+                return wrong
         except ValueError as error:
             return f"{error}"
-        if counted:
-            return _wrong(archive, sizes)
-    if archive.size is None:
-        return None
     size = path.stat().st_size
-    return "" if size == archive.size else f"has {size:,} of {archive.size:,} bytes"
+    return "" if archive.size in (None, size) else f"has {size:,} of {archive.size:,} bytes"
 
 
 def _wrong(declared: Archive, sizes: list[int]) -> str:
@@ -252,10 +244,15 @@ def _visible(name: str) -> bool:
 # ------------------------------------------------------------------------------------------------ archives
 
 
-def _copy(path: Path) -> Path:
-    """The folder that an archive is unpacked to."""
-    own = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    return manifest.unpacked_root() / f"{path.name}-{own}"
+def _copies() -> Path:
+    """The folder of what archives are unpacked to; what `repro doctor` names there may go at any time."""
+    return manifest.prepared_root() / "unpacked"
+
+
+def _copy(path: Path) -> tuple[Path, Path]:
+    """The folder that an archive is unpacked to, and the file that says of which archive it is, written last."""
+    into = _copies() / f"{path.name}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}"
+    return into, into.with_name(f"{into.name}.json")
 
 
 def _read(index: Path) -> list[Any]:

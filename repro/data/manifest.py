@@ -212,11 +212,6 @@ def prepared_root() -> Path:
     return runs_root() / "prepared"
 
 
-def unpacked_root() -> Path:
-    """The folder of what archives are unpacked to; what `repro doctor` names there may go at any time."""
-    return prepared_root() / "unpacked"
-
-
 def imported(name: str) -> Path:
     """The folder of the one copy of a data set that `repro data import` has taken in, which is named after its file."""
     return prepared_root() / f"{name}-imported"

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import math
 import mmap
 import shutil
 import sys
@@ -128,19 +127,15 @@ class Source:
         parts = path.with_suffix(".parts")
         with alone(path.with_suffix(".lock")):
             remove_half_written(path.parent, path.name)
-            left_out: dict[str, str] = {}
             with contextlib.suppress(FileNotFoundError, ValueError):  # not there, or damaged since
                 made = self.read()
                 if skip_bad or not made.bad:
                     shutil.rmtree(parts, ignore_errors=True)  # left by a kill after the index
                     return made
-                left_out = made.bad
             parts.mkdir(exist_ok=True)
             places = [parts / f"{number:07d}-{record['bytes']}.npz" for number, record in enumerate(self.known)]
             jobs = [*zip(self.known, self.items.values(), places, strict=True)]
-            # they may have been fetched again: read first, as where one is still bad the others need not be
-            bad = _make_missing(path, [job for job in jobs if job[0]["name"] in left_out], self.make, workers)
-            bad = bad or _make_missing(path, jobs, self.make, workers)
+            bad = _make_missing(path, jobs, self.make, workers)
             every = len(bad) == len(jobs)
             if every or (bad and not skip_bad):
                 reasons = "\n".join(described("files cannot be used", bad))
@@ -223,9 +218,8 @@ def _make_missing(path: Path, jobs: Sequence[Job], make: Make, workers: int) -> 
     missing = [job for job in jobs if not _sound(job[-1])]
     chunks = [(missing[start : start + CHUNK], make) for start in range(0, len(missing), CHUNK)]
     bad: dict[str, str] = {}
-    done = len(jobs) - len(missing)
-    reading = f"reading {path.parent.name}"
-    with tqdm(total=len(jobs), initial=done, desc=reading, unit="file", disable=None if jobs else True) as progress:
+    done, reading = len(jobs) - len(missing), f"reading {path.parent.name}"
+    with tqdm(total=len(jobs), initial=done, desc=reading, unit="file", disable=None) as progress:
         for count, reasons in run_jobs(make_parts, chunks, workers):
             bad |= reasons
             progress.update(count)
@@ -304,14 +298,13 @@ def _mapped(path: Path, dtype: str, shape: Sequence[int], sha256: str) -> np.nda
 
     ValueError if it is not the array that was written; of a large one the contents are not looked at.
     """
+    stored = np.lib.format.open_memmap(path, mode="r")
+    if (stored.dtype.str, stored.shape, stored.flags.c_contiguous) != (dtype, tuple(shape), True):
+        raise ValueError(f"{path.name} is not as it was written")
     with open(path, "rb") as file:
-        np.lib.format.read_magic(file)
-        header, size = np.lib.format.read_array_header_1_0(file), math.prod(shape) * np.dtype(dtype).itemsize
-        start = file.tell()
-        if header != (tuple(shape), False, np.dtype(dtype)):
-            raise ValueError(f"{path.name} is not as it was written")
+        file.seek(stored.offset)
         # Read, not mapped: all that is read through the map would stay in this process.
-        if size <= HASHED and sha256 != hashlib.file_digest(file, "sha256").hexdigest():
+        if stored.nbytes <= HASHED and sha256 != hashlib.file_digest(file, "sha256").hexdigest():
             raise ValueError(f"the contents of {path.name} have changed")
         mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    return np.frombuffer(mapped, dtype, math.prod(shape), start).reshape(shape)
+    return np.frombuffer(mapped, dtype, stored.size, stored.offset).reshape(shape)

@@ -59,19 +59,18 @@ def test_enqueue_after_backward_is_safe_and_before_backward_raises():
         loss.backward()
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (2,), (2, 2, 2), (0, 2)])
-def test_keys_of_another_shape_are_refused(shape):
-    dictionary = Dictionary(numbered(0, 4))
-    sizes = ", ".join(map(str, shape))
-    with pytest.raises(ValueError, match=rf"shape \({sizes},?\); this dictionary takes \(n >= 1, 2\)"):
-        dictionary.enqueue(torch.zeros(shape))
-    assert by_age(dictionary) == [0, 1, 2, 3]
+DICTIONARY = Dictionary(numbered(0, 4))
 
 
-@pytest.mark.parametrize("shape", [(0, 2), (3,), (3, 0)])
-def test_initial_contents_need_entries_and_features(shape):
-    with pytest.raises(ValueError, match=rf"shape \({shape[0]},"):
-        Dictionary(torch.zeros(shape))
+@pytest.mark.parametrize(("take", "shape", "message"), [
+    *((DICTIONARY.enqueue, shape, r"; this dictionary takes \(n >= 1, 2\)")
+      for shape in ((2, 3), (2,), (2, 2, 2), (0, 2))),
+    *((Dictionary, shape, r"; it should be \(K, \.\.\.\)") for shape in ((0, 2), (3,), (3, 0))),
+])
+def test_keys_and_contents_of_another_shape_are_refused(take, shape, message):
+    with pytest.raises(ValueError, match=rf"shape \({', '.join(map(str, shape))},?\){message}"):
+        take(torch.zeros(shape))
+    assert by_age(DICTIONARY) == [0, 1, 2, 3]
 
 
 def test_initial_noise_lies_on_the_sphere_or_is_normalised_over_the_dictionary():

@@ -99,22 +99,19 @@ def test_one_process_at_a_time_works_in_a_folder(tmp_path):
     assert other.communicate(timeout=60)[1] == "" and other.returncode == 0
 
 
-def test_under_the_lock_of_a_name_what_others_write_stays(tmp_path):
-    own, beside, below = (f".25{end}.0123456789abcdef" for end in (".jsonl", "6.jsonl", ".npy"))
-    (tmp_path / "parts").mkdir()
-    for path in (tmp_path / own, tmp_path / beside, tmp_path / "parts" / below):
-        path.touch()
-    remove_half_written(tmp_path, "25")
-    assert sorted(path.name for path in tmp_path.rglob(".*")) == sorted([beside, below])
-
-
-def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
-    kept = [".gitignore", ".hidden.0123", "cells.csv", "deeper/.a.0123456789abcdeg"]
-    for name in (*kept, ".cells.csv.0123456789abcdef", "deeper/.b.json.fedcba9876543210"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    remove_half_written(tmp_path)
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == kept
+@pytest.mark.parametrize(("name", "gone"), [
+    ("", [".25.jsonl.0123456789abcdef", ".256.jsonl.0123456789abcdef", "deeper/.25.npy.fedcba9876543210"]),
+    ("25", [".25.jsonl.0123456789abcdef"]),  # under the lock of a name, what others write stays
+])
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path, name, gone):
+    written = {".gitignore", ".hidden.0123", "25.jsonl", "deeper/.25.0123456789abcdeg",
+               ".25.jsonl.0123456789abcdef", ".256.jsonl.0123456789abcdef", "deeper/.25.npy.fedcba9876543210"}
+    for path in written:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    remove_half_written(tmp_path, name)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == written - {*gone}
 
 
 def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path):

@@ -10,6 +10,7 @@ import tarfile
 import threading
 import tracemalloc
 import zipfile
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -297,75 +298,38 @@ def test_copies_of_archives_that_are_gone_are_named(tmp_path, runs):
 # ---------------------------------------------------------------------------------------------- what is here
 
 
-@pytest.fixture
-def state(tmp_path, monkeypatch):
-    """Declares the only data set `things` with one archive; returns a function that gives its state and next step."""
+ZIP, FOLDER, TAR, COUNTS = "things.zip", "things", "things.tar.gz", {"members": 3, "bytes": 10246}
+NOTHING, FIVE_BYTES = str, functools.partial(Path.write_bytes, data=b"12345")
+A_PART = "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://example.org"
+
+
+@pytest.mark.parametrize(("name", "write", "declared", "state", "step"), [  # what lies there and what is said
+    (ZIP, NOTHING, COUNTS, "missing", "ask for things.zip at https://example.org"),
+    *((name, write, declared, "present", "") for name, write in ((ZIP, write_zip), (FOLDER, write_folder))
+      for declared in (COUNTS, {"members": 3}, {})),
+    *((name, functools.partial(write, files={"a.txt": b"one"}), COUNTS, "differs", A_PART)
+      for name, write in ((ZIP, write_zip), (FOLDER, write_folder))),
+    *((ZIP, damaged(lambda contents, kept=kept: contents[:kept]), declared, "differs", "things.zip is no archive")
+      for kept in (0, 30, 5000) for declared in (COUNTS, {})),
+    (ZIP, write_zip, {"size": 9}, "differs", " of 9 bytes; fetch"),
+    (FOLDER, Path.mkdir, COUNTS, "differs", "has 0 of 3 files"),
+    (FOLDER, Path.mkdir, {}, "differs", "is empty"),
+    (TAR, FIVE_BYTES, {"size": 5}, "present", ""), (TAR, FIVE_BYTES, {}, "present", ""),
+    (TAR, FIVE_BYTES, {"size": 9}, "differs", "has 5 of 9 bytes"),
+    (TAR, FIVE_BYTES, {"size": 9, "access": "automatic"}, "differs", "run `repro data download things`"),
+])
+def test_what_is_here_is_told_by_names_and_sizes(tmp_path, monkeypatch, name, write, declared, state, step):
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     monkeypatch.delenv("REPRO_DATA", raising=False)
     (tmp_path / "data_manifests").mkdir()
-
-    def status(name="things.zip", access="form", **fields):
-        values = {"name": "things", "title": "Things", "access": access, "source": "https://example.org"}
-        values |= {"licence": "-", "files": [{"name": f"box/{name}", **fields}] if name else [], "splits": {}}
-        (tmp_path / "data_manifests" / "things.yaml").write_text(yaml.safe_dump(values))
-        row, = files.status()
-        return row["state"], row["next_step"]
-
-    return status
-
-
-COUNTS = {"members": 3, "bytes": 10246}
-
-
-def test_nothing_and_embedded(state):
-    assert state(None, access="bundled") == ("bundled", "")
-    kind, step = state(**COUNTS)
-    assert kind == "missing" and step.startswith("ask for things.zip at https://example.org")
-
-
-@pytest.mark.parametrize("make", [lambda box: write_zip(box / "things.zip"), lambda box: write_folder(box / "things")])
-def test_complete_however_packed(state, tmp_path, make):
-    make(tmp_path / "data" / "box")
-    assert state(**COUNTS) == state(members=3) == ("present", "")
-
-
-def test_a_zip_of_which_nothing_else_is_declared_is_known_by_its_size(state, tmp_path):
-    size = write_zip(tmp_path / "data" / "box" / "things.zip").stat().st_size
-    assert state(size=size)[0] == "present"
-    assert f"has {size:,} of {size + 1:,} bytes" in state(size=size + 1)[1]
-
-
-@pytest.mark.parametrize("make", [write_zip, lambda path, files: write_folder(path.with_suffix(""), files)])
-def test_a_part_is_counted(state, tmp_path, make):
-    make(tmp_path / "data" / "box" / "things.zip", {"a.txt": b"one"})
-    kind, step = state(**COUNTS)
-    assert kind == "differs" and "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://example.org" in step
-
-
-@pytest.mark.parametrize("kept", [0, 30, 5000])
-def test_half_a_zip_is_damaged(state, tmp_path, kept):
-    path = write_zip(tmp_path / "data" / "box" / "things.zip")
-    path.write_bytes(path.read_bytes()[:kept])
-    kind, step = state(access="automatic", **COUNTS)
-    assert kind == "differs" and "things.zip is no archive that can be unpacked" in step
-    assert step.endswith("move it away and run `repro data download things`")
-    assert state()[0] == "differs"  # also where nothing is declared to compare it with
-
-
-def test_an_empty_folder_is_no_data(state, tmp_path):
-    (tmp_path / "data" / "box" / "things").mkdir(parents=True)
-    assert state(**COUNTS)[0] == state()[0] == "differs"
-
-
-def test_a_tar_archive_is_known_by_its_size(state, tmp_path):
-    path = tmp_path / "data" / "box" / "things.tar.gz"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"12345")
-    assert state("things.tar.gz", size=5)[0] == "present"
-    assert "has 5 of 9 bytes" in state("things.tar.gz", size=9)[1]
-    write_folder(tmp_path / "data" / "box" / "things")
-    for name in ("things.tar.gz", "things"):  # of which nothing is declared
-        assert state(name) == ("found", "what it holds is checked when it is prepared or loaded")
+    (tmp_path / "data" / "box").mkdir(parents=True)
+    write(tmp_path / "data" / "box" / name)
+    archive = {"name": f"box/{TAR if name == TAR else ZIP}"} | declared
+    values = {"name": "things", "title": "Things", "access": archive.pop("access", "form"), "licence": "-",
+              "source": "https://example.org", "files": [archive], "splits": {}}
+    (tmp_path / "data_manifests" / "things.yaml").write_text(yaml.safe_dump(values))
+    row, = files.status()
+    assert row["state"] == state and step in row["next_step"] and bool(step) == bool(row["next_step"])
 
 
 # ---------------------------------------------------------------------------------------------- downloads
@@ -406,36 +370,27 @@ def declare(server, tmp_path, monkeypatch):
     return declared
 
 
-@pytest.mark.parametrize("size", [len(CONTENTS), None])
-def test_a_download_is_checked_and_made_once(declare, tmp_path, size):
-    path = declare(size=size)
+SHA256 = {"sha256": hashlib.sha256(CONTENTS).hexdigest(), "md5": "0" * 32}  # which takes the place of the MD5
+
+
+@pytest.mark.parametrize("known", [{}, {"size": None}, SHA256])
+def test_a_download_is_checked_and_made_once(declare, tmp_path, known):
+    path = declare(**known)
     assert download("fetched") == [path] and path.read_bytes() == CONTENTS
     (tmp_path / "server" / "things.tar.gz").unlink()
     assert download("fetched") == [path]  # nothing is fetched again
 
 
-def test_sha256_decides_where_the_manifest_has_it(declare):
-    path = declare(sha256="0" * 64)  # the MD5 beside it is right
-    with pytest.raises(ValueError, match=r"things\.tar\.gz"):
-        download("fetched")
-    assert list(path.parent.iterdir()) == []
-    declare(sha256=hashlib.sha256(CONTENTS).hexdigest(), md5="0" * 32)
-    assert download("fetched") == [path]
-
-
-@pytest.mark.parametrize("sent", [CONTENTS[:-1], CONTENTS + b"!", CONTENTS[:-1] + b"!"])
-def test_what_is_not_the_declared_archive_leaves_nothing(declare, tmp_path, sent):
-    path = declare()
-    (tmp_path / "server" / "things.tar.gz").write_bytes(sent)
-    with pytest.raises(ValueError, match=r"things\.tar\.gz"):
-        download("fetched")
-    assert list(path.parent.iterdir()) == []
-
-
-def test_a_server_without_the_archive_is_an_error_that_names_it(declare, tmp_path):
-    path = declare()
-    (tmp_path / "server" / "things.tar.gz").unlink()
-    with pytest.raises(OSError, match="404"):
+@pytest.mark.parametrize(("sent", "declared", "error", "message"), [
+    *((sent, {}, ValueError, r"things\.tar\.gz")
+      for sent in (CONTENTS[:-1], CONTENTS + b"!", CONTENTS[:-1] + b"!")),
+    (CONTENTS, {"sha256": "0" * 64}, ValueError, r"things\.tar\.gz"),  # the MD5 beside it is right
+    (None, {}, OSError, "404"),
+])
+def test_what_is_not_the_declared_archive_leaves_nothing(declare, tmp_path, sent, declared, error, message):
+    path, served = declare(**declared), tmp_path / "server" / "things.tar.gz"
+    served.unlink() if sent is None else served.write_bytes(sent)
+    with pytest.raises(error, match=message):
         download("fetched")
     assert list(path.parent.iterdir()) == []
 

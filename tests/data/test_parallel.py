@@ -1,4 +1,4 @@
-"""Processes that share work: how they end."""
+"""Processes that share work: how they end; and items made ahead by a thread, against a plain loop."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from nursery import until
 
-from repro.data.parallel import processes
+from repro.data.parallel import ahead, processes
 
 SLEEPERS = """
 import sys, time
@@ -73,3 +73,43 @@ def test_no_thread_outlives_the_context():
     with processes(2) as workers:
         assert [job.result(timeout=60) for job in [workers.submit(abs, -3), workers.submit(abs, -4)]] == [3, 4]
     assert threading.enumerate() == before
+
+
+# ---------------------------------------------------------------------------------------------- a thread ahead
+
+EARLY = pytest.mark.parametrize("early", [True, False])
+
+
+@EARLY
+def test_items_come_in_order(early):
+    assert list(ahead((number**2 for number in range(5)), early=early)) == [0, 1, 4, 9, 16]
+    assert list(ahead([], early=early)) == []
+    assert list(ahead([None, None], early=early)) == [None, None]
+
+
+@EARLY
+def test_one_item_is_asked_for_while_one_is_in_use(early):
+    asked = [threading.Event() for _ in range(4)]
+
+    def numbers():
+        for number, event in enumerate(asked):
+            event.set()
+            yield number
+
+    items = ahead(numbers(), early=early)
+    assert next(items) == 0
+    assert asked[1].wait(60 if early else 0) == early
+    assert not asked[2].is_set()
+    items.close()
+
+
+@EARLY
+def test_an_error_of_an_item_comes_in_its_place(early):
+    def numbers():
+        yield 1
+        raise OSError("damaged")
+
+    items = ahead(numbers(), early=early)
+    assert next(items) == 1
+    with pytest.raises(OSError, match="damaged"):
+        next(items)
