@@ -7,7 +7,6 @@
 import html
 import importlib.util
 import logging
-import math
 import re
 import shutil
 import subprocess
@@ -17,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.data import manifest
 from repro.data.disk import naming, scratch
-from repro.experiments import by_study, experiments, results
+from repro.experiments import by_study, experiments
 from repro.report.style import spoken
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
@@ -42,6 +41,7 @@ above them searches. [Columns and words](docs/words.md).
 """
 SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
          "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
+RAW = "``````{{raw}} html\n{}\n``````"  # HTML in a page of Markdown
 SLOW = 900  # seconds that one cell of a notebook may take
 
 
@@ -84,9 +84,9 @@ def gather(root: Path, source: Path) -> None:
     for name in GATHERED:
         copy: Any = shutil.copytree if (root / name).is_dir() else shutil.copy
         copy(root / name, source / name)
-    readme, contents = [(root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt")]
-    readme = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", readme)
-    (source / "index.md").write_text(readme + contents, encoding="utf-8")
+    first = "".join((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt"))
+    first = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", first)
+    (source / "index.md").write_text(first, encoding="utf-8")
 
 
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
@@ -136,8 +136,8 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any], runs: str | 
 def arguments_of(notebook: Path) -> dict[str, Any]:
     """What a notebook is executed with: one whose metadata name a table trains nothing, others are executed as is.
 
-    The table's own notebook shows the first of its experiments that has results and whose data are here, or what is
-    finished of the table with its defaults.
+    The table's own notebook shows the first of its experiments whose data are here, or what is finished of the table
+    with its defaults.
     """
     import nbformat
 
@@ -150,7 +150,7 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
                 here = experiment.at_hand.asked().keys()
             except (FileNotFoundError, ValueError):  # not here, or damaged
                 continue
-            if here == experiment.asked().keys() and len(results(experiment.name)):
+            if here == experiment.asked().keys():
                 given = {name: value for name, value in experiment.arguments.items() if value is not None}
                 return given | {"train": "never"}
     return {"train": "never"}
@@ -161,23 +161,22 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    page, tables = CELLS, {"": generate_init_offline_itables_html(itables.options.dt_bundle)}
+    parts = [CELLS, RAW.format(generate_init_offline_itables_html(itables.options.dt_bundle))]
     for study, cells in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
         if len(cells):
             rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
-            tables[f"## {study.capitalize()}\n\n"] = itables.to_html_datatable(
+            table = itables.to_html_datatable(
                 rows, connected=False, showIndex=False, allow_html=False, maxBytes=0, scrollX=True, order=[],
                 column_filters="header", classes="display nowrap compact")
-    for number, (heading, table) in enumerate(tables.items()):
-        (source / f"cells{number}.html").write_text(table, encoding="utf-8")
-        page += f"\n{heading}```{{raw}} html\n:file: cells{number}.html\n```\n"
-    (source / "cells.md").write_text(page, encoding="utf-8")
+            parts += [f"## {study.capitalize()}", RAW.format(table)]
+    (source / "cells.md").write_text("\n\n".join(parts), encoding="utf-8")
 
 
 def columns_of_page(cells: DataFrame) -> DataFrame:
     """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
     shown = cells.drop(columns=UNSEEN).assign(
-        trains=cells["named"], accuracy=cells.apply(_accuracy, axis="columns").astype(float),
+        trains=cells["named"],
+        accuracy=pd.Series([cell.get(cell["measure"]) for cell in cells.to_dict("records")], cells.index, dtype=float),
         departures=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
@@ -187,13 +186,6 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")
-
-
-def _accuracy(cell: Series) -> float:
-    """Of the linear probe; of what is fine-tuned instead, that on the first target."""
-    target = str(cell.get("targets", "")).partition(",")[0]
-    linear = cell.get("linear", math.nan)
-    return linear if pd.notna(linear) else cell.get(target, math.nan)
 
 
 def typeset(source: Path, configuration: Path, site: Path) -> None:

@@ -6,13 +6,11 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 
 import contextlib
 import importlib.metadata
-import json
-import math
 import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,11 +20,10 @@ from typer import Argument, Option
 from repro import papers
 from repro.data import files, manifest
 from repro.data.disk import acquire, output_file, output_folder, remove_half_written, write_atomically
-from repro.recipe import choose, entry_name, parse_number, parse_numbers
+from repro.recipe import choose, entry_name, parse_numbers
 from repro.run.store import Store
 
 if TYPE_CHECKING:
-    from repro.experiments import Experiment
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
@@ -49,9 +46,6 @@ def main() -> None:
     debug = sys.argv[1:2] == ["--debug"]
     arguments = sys.argv[1 + debug :]
     try:
-        first = arguments[0] if arguments else ""
-        if first in papers.lines():
-            raise ValueError(f"{first} is a table: repro run {first} trains it, repro recipe {first} says how")
         if arguments == ["--version"]:
             print(f"repro {importlib.metadata.version('repro')}")
             sys.exit(0)
@@ -71,7 +65,7 @@ def main() -> None:
 @app.command(context_settings=FREE, add_help_option=False)
 def run(
     context: typer.Context,
-    name: Annotated[str | None, Argument(help=f"{NAMES}, or a saved experiment")] = None,
+    name: Annotated[str, Argument(help=f"{NAMES}, or a saved experiment")] = "",
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; bundled data by default.")] = None,
     preset: Annotated[str | None, Option(help="auto (the default) | paper | quick | smoke")] = None,
     seeds: Annotated[str | None, Option(help="Comma list or range, 0 by default.")] = None,
@@ -88,9 +82,7 @@ def run(
     asked_for_help: Annotated[bool, Option("-h", "--help", help="Show this; with NAME its fields too.")] = False,
 ) -> None:
     """Train what is missing of a table or experiment and print it. Started again it continues; started twice, the two
-    share it.
-
-    With --plan it trains nothing, but takes a few steps of each recipe and prints what the table would cost here.
+    share it. With --plan it takes a few steps of each recipe instead, and prints what the table would cost here.
 
     Every field of the recipe is an option, listed by `repro run NAME --help`: --epochs 30 sets it in all rows that use
     it, and several values sweep, --epochs 10,30,150. Options replace what a saved experiment has.
@@ -99,21 +91,16 @@ def run(
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
-    if asked_for_help and name is None:
-        print(context.get_help())
-        return
-    if name is None or name.startswith("-"):
-        raise ValueError(f"{name or 'nothing'} stands where the table should: repro run NAME ...; tables are {NAMES}")
-    choose("name", name, [*papers.lines(), *papers.saved()])
     choices = _choices(context)
     if asked_for_help:
-        experiment, arguments = _asked(name, choices)
-        table = experiment.declared
-        rows = [("field", "this command"), *table.options(**arguments)]
-        print("\n".join([context.get_help(), "", *_in_columns(rows), *_allowed(table)]))
+        print(context.get_help())
+        if name:
+            table, arguments = _asked(name, choices)
+            print(f"\n{_fields(table, [('field', 'this command'), *table.options(**arguments)])}")
         return
     Store().require_usable()
     file = output_file(output) if output is not None else None
+    piped = output is not None and file is None
 
     from repro import experiments
     from repro.papers import sources
@@ -126,28 +113,23 @@ def run(
         if plan:
             print(experiments.plan(asked_for, **where))
             return
-        if against is not None and (every or output is not None):
-            raise ValueError("--against is of the table that is read; leave out --all and --output, or --against")
         base = sources.row_named(asked_for, against) if against is not None else None
         rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
-        if devices.first():
-            written = in_text(rows)
-            if file:
-                write_atomically(file, lambda temporary: written.to_csv(temporary, index=False))
-            if output is not None and file is None:
-                print(written.to_csv(index=False), end="")
-                for remark in remarks(rows):
-                    print(remark, file=sys.stderr)
-            elif every:
-                print(written.to_string(index=False, na_rep="-", float_format="{:.4g}".format))
-                for remark in remarks(rows):
-                    print(remark)
-            else:
-                print(readable(rows))
-            if base and len(rows):
-                print(f"\n{sources.differences(asked_for, base)}")
-            if "smoke" in set(rows["preset"]):
-                print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
+        if not devices.first():
+            return
+        written, text = in_text(rows), readable(rows)
+        if every:
+            columns = written.to_string(index=False, na_rep="-", float_format="{:.4g}".format)
+            text = "\n".join([columns, *remarks(rows)])
+        if base and len(rows):
+            text += f"\n\n{sources.differences(asked_for, base)}"
+        if file:
+            write_atomically(file, lambda temporary: written.to_csv(temporary, index=False))
+        if piped:
+            print(written.to_csv(index=False), end="")
+        print(text, file=sys.stderr if piped else sys.stdout)
+        if "smoke" in set(rows["preset"]):
+            print("preset smoke: steps that show that all runs; the numbers say nothing", file=sys.stderr)
 
 
 @app.command(context_settings=FREE)
@@ -160,18 +142,15 @@ def recipe(
 ) -> None:
     """Print what a table or experiment trains: every field that a recipe uses, its value and where that comes from.
 
-    It is the one of its recipes that uses most fields. Others are shown by options as for `repro run`: --objectives CE
-    of skeletons, --method sce of images.
+    It is the one of its recipes that uses most fields; options as for `repro run` choose others.
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
-    experiment, arguments = _asked(name, _choices(context))
+    table, arguments = _asked(name, _choices(context))
     rows = []
-    for field, value, source in experiment.declared.described(**arguments):
-        if field not in experiment.declared.study.fields:
-            source += ", no option"
-        rows.append((field, str(value), source))
-    print("\n".join([*_in_columns(rows), *_allowed(experiment.declared)]))
+    for field, value, source in table.described(**arguments):
+        rows.append((field, str(value), source if field in table.study.fields else f"{source}, no option"))
+    print(_fields(table, rows))
 
 
 @data_app.command("list")
@@ -222,36 +201,32 @@ def data_import(
 def data_prepare(
     name: Annotated[str, Argument(help=f"{PREPARED}; the other sets are prepared when they are loaded")],
     pipeline: Annotated[str | None, Option(help="ntu: authors (the default) | predict_cluster")] = None,
-    size: Annotated[str | None, Option(help="of recordings: 256 for paper, 64 for quick, pixels high (128)")] = None,
+    size: Annotated[int | None, Option(help="of recordings: 256 for paper, 64 for quick, pixels high (128)")] = None,
     subset: Annotated[bool, Option("--subset", help="Accept an incomplete distribution.")] = False,
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
-    workers: Annotated[str, Option(help="auto (one per core), or the number of processes that read")] = "auto",
+    workers: Annotated[int | None, Option(min=1, help="processes that read; one per core by default")] = None,
 ) -> None:
     """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.
 
     Example: repro data prepare ntu
     """
-    if name in manifest.names() and name not in PREPARED.split(" | "):
-        raise ValueError(f"{name} needs no command: it is prepared when it is loaded; this is for {PREPARED}")
     choose("dataset", name, PREPARED.split(" | "))
-    from repro.run.device import cores
-
-    count = cores() if workers == "auto" else parse_number("workers", workers, least=1)
     own, other, given = ("pipeline", "size", size) if name == "ntu" else ("size", "pipeline", pipeline)
     if given is not None:
         raise ValueError(f"{name} has no option --{other}; its options are --{own}")
     Store().require_writable()
+    from repro.run.device import cores
+
+    how = {"skip_bad": skip_bad, "workers": workers or cores()}
     if name == "ntu":
         from repro.skeleton import ntu
 
-        source = ntu.source(pipeline=pipeline or "authors", subset=subset)
-        lines = ntu.describe(source.prepare(skip_bad=skip_bad, workers=count))
+        lines = ntu.describe(ntu.source(pipeline=pipeline or "authors", subset=subset).prepare(**how))
     else:
         from repro.audiovisual import prepare  # numpy alone at first, decoders where they are used
 
-        form = {"size": parse_number("size", size)} if size else {}
-        clips = prepare.source(name, **form, subset=subset)
-        lines = prepare.describe(clips, clips.prepare(skip_bad=skip_bad, workers=count))
+        clips = prepare.source(name, size=prepare.SIZE if size is None else size, subset=subset)
+        lines = prepare.describe(clips, clips.prepare(**how))
     print("\n".join(lines))
 
 
@@ -262,35 +237,27 @@ def results_list(
 ) -> None:
     """Print every finished cell with its main measure: ours, of figures/cells.csv, then yours, new in REPRO_RUNS.
 
+    The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, that on the first target.
     One of yours that "replaces ours" was trained by both: yours is shown, drawn and exported.
-
-    The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, the accuracy on the first
-    target; of others, the first number that they hold.
 
     Example: repro results list --mine --dataset ucla
     """
-    from repro.experiments import of_today, studies
-    from repro.run.export import everything
+    from repro.experiments import finished
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
-    named_by = {name: study.recipe.named_by for name, study in studies().items()}
-    cells = of_today(everything())
+    cells = finished()
     cells = cells[(cells["whose"] != "ours") | (not mine)]
     cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
     if cells.empty:
         print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
-    rows = [("key", "study", "data set", "preset", "version", "whose", "seed", "measure", "value", "trained")]
-    for cell in cells.sort_values("whose", key=lambda whose: whose != "ours", kind="stable").itertuples():
-        recipe, metrics = json.loads(cell.recipe), json.loads(cell.metrics)
-        metrics.pop("evaluation", None)  # its version
-        numbers = {name: value for name, value in metrics.items() if not isinstance(value, str)}
-        target = recipe.get("targets", "").partition(",")[0]
-        measure = next((name for name in ("linear", target, *numbers) if name in numbers), "")
-        trained = entry_name(recipe.get(named_by.get(cell.study), ""), json.loads(cell.changes))
-        rows.append((cell.key, cell.study, cell.dataset, cell.preset, str(cell.version), cell.whose, str(cell.seed),
-                     measure, f"{numbers.get(measure, math.nan):.2f}", trained))
+    columns = ("key", "study", "dataset", "preset", "version", "whose", "seed", "measure")
+    rows = [(*columns, "value", "trained")]
+    ours_first = cells.sort_values("whose", key=lambda whose: whose != "ours", kind="stable")
+    for cell in ours_first.to_dict("records"):
+        value = f"{cell[cell['measure']]:.2f}" if cell["measure"] else "-"
+        rows.append((*(str(cell[name]) for name in columns), value, entry_name(cell["named"], cell["changes"])))
     print("\n".join(_in_columns(rows)))
 
 
@@ -298,10 +265,8 @@ def results_list(
 def results_export() -> None:
     """Merge the finished cells of REPRO_RUNS into figures/cells.csv, smoke runs left out.
 
-    Of one cell yours counts: what you trained again takes the place of what was there, unless that is of a newer
-    evaluation.
-    The file is that of the checkout, or of the current folder where this package is installed otherwise; it is printed.
-    What cells have left beside numbers comes to figures/ by `repro figures --committed`.
+    The file is that of the checkout, or else of the current folder. What you trained again takes the place of what was
+    there, unless that is of a newer evaluation. What cells have left beside numbers: `repro figures --committed`.
 
     Example: repro results export
     """
@@ -312,11 +277,10 @@ def results_export() -> None:
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
         before, finished = read_cells(path), of_today(finished_cells(store))
-        cells, smoke = export(finished, path), sum(finished["preset"] == "smoke")
-        left_out = f"; left out, of smoke runs: {smoke}" if smoke else ""
+        cells = export(finished, path)
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
-        again = f", {replaced} in place of what was there" if replaced else ""
-        print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new{again}{left_out}")
+        print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new; left out, of smoke runs: "
+              f"{sum(finished['preset'] == 'smoke')}; in place of what was there: {replaced}")
         warn_of_other_code(finished, studies().values())
 
 
@@ -350,8 +314,7 @@ def figures(
 ) -> None:
     """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
 
-    Trains nothing. Your cells stand among those that came with the project, of one cell yours. A figure that
-    cannot be drawn is named at the end and leaves the others alone; then it ends with status 1.
+    Trains nothing. A figure that cannot be drawn is named at the end, and others are drawn; then it ends with status 1.
 
     Example: repro figures taxonomy_ucla --output drawn
     """
@@ -374,12 +337,11 @@ def report(
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
 
-    Takes minutes. Tables are shown as far as they are finished; `weights` trains a small encoder.
-    A notebook that fails is left out and named at the end; then it ends with status 1. A book that is there already is
-    replaced when the new one is whole. What it takes is installed by requirements-dev.txt.
+    Takes minutes, and the libraries of requirements-dev.txt. A notebook that fails is left out and named at the end;
+    then it ends with status 1. A book that is there already is replaced when the new one is whole.
 
     With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
-    --output, with links back to its pictures; a cell whose numbers no longer bear out its verdict stops it.
+    --output; a cell whose numbers no longer bear out its verdict stops it.
 
     Example: repro report --output book
     """
@@ -403,9 +365,8 @@ def claims(
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
-    A line each, broken on a terminal alone: id, verdict, level of the evidence, place and sentence in our words, then
-    the numbers: differences with their standard error (s.e.), p (two-sided, of no difference) and runs of both sides.
-    Reads figures/ and REPRO_RUNS, trains nothing.
+    A line each: id, verdict, level of the evidence, place and sentence in our words, then the numbers: differences with
+    their standard error (s.e.), p (two-sided, of no difference) and runs of both sides. Trains nothing.
 
     Example: repro claims --paper SCE
     """
@@ -440,42 +401,12 @@ def _end_after(failures: Mapping[str, str]) -> None:
 
 
 def _choices(context: typer.Context) -> dict[str, str]:
-    """What a command is given of the arguments of `repro.run_table`: those that it lists, and fields of recipes."""
-    given = {name: context.params.get(name) for name in ("dataset", "preset", "seeds", "variant")}
-    return {name: value for name, value in given.items() if value is not None} | _further(context.args)
-
-
-def _asked(name: str, choices: Mapping[str, str]) -> tuple["Experiment", dict[str, Any]]:
-    """An experiment with these choices, and its arguments besides seeds."""
-    from repro.experiments import check_parameters, find
-
-    experiment = find(name).changed(choices)
-    arguments = experiment.arguments
-    check_parameters(arguments, [name for name in experiment.declared.parameters if name != "device"])
-    parse_numbers("seeds", arguments.pop("seeds"))
-    return experiment, arguments
-
-
-def _in_columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """A line for each row, its texts below one another."""
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    return ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]
-
-
-def _allowed(table: "Table") -> list[str]:
-    """A line for the data sets of a table, and one for its methods."""
-    allowed = {"dataset": table.datasets, table.study.recipe.named_by: table.known_methods}
-    return [f"{name} is one of: {', '.join(values)}" for name, values in allowed.items()]
-
-
-def _further(arguments: list[str]) -> dict[str, str]:
-    """Options and their values as they stand on the command line: "--epochs 30", "--epochs=30", "--redrawn".
-
-    Raises:
-        ValueError: if one is no option, or is there twice.
+    """What a command is given of the arguments of `repro.run_table`: options that it lists, and any others as they
+    stand: "--epochs 30", "--epochs=30", "--redrawn". ValueError if one is no option, or is there twice.
     """
-    given: dict[str, str] = {}
-    rest = list(arguments)
+    listed = {name: context.params.get(name) for name in ("dataset", "preset", "seeds", "variant")}
+    choices = {name: value for name, value in listed.items() if value is not None}
+    rest = list(context.args)
     while rest:
         option, equals, value = rest.pop(0).partition("=")
         if not option.startswith("--"):
@@ -483,7 +414,31 @@ def _further(arguments: list[str]) -> dict[str, str]:
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
         name = option[2:].replace("-", "_")
-        if name in given:
+        if name in choices:
             raise ValueError(f"{option} is there twice; give its values as a comma list")
-        given[name] = value
-    return given
+        choices[name] = value
+    return choices
+
+
+def _asked(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str, Any]]:
+    """The table of an experiment with these choices, and their arguments besides seeds."""
+    from repro.experiments import find
+
+    experiment = find(name).changed(choices)
+    arguments = experiment.arguments
+    parse_numbers("seeds", arguments.pop("seeds"))
+    return experiment.declared, arguments
+
+
+def _fields(table: "Table", rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows about fields, then the data sets and methods of a table."""
+    lines = _in_columns(rows)
+    for name, values in (("dataset", table.datasets), (table.study.recipe.named_by, table.known_methods)):
+        lines.append(f"{name} is one of: {', '.join(values)}")
+    return "\n".join(lines)
+
+
+def _in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """A line for each row, its texts below one another."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    return ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]

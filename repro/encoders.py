@@ -56,8 +56,7 @@ class Encoder:
         view: makes its input: a `CentredView` of images, a `RecordedView` of recordings.
         size: C.
         recipe: every hyper-parameter of the training, by name.
-        provenance: label, key, seed, dataset, digest, preset, version and commit of the cell, and `measured`: what its
-            `result.json` says of it.
+        provenance: `PROVENANCE`; `measured` is what the cell's `result.json` says of it.
     """
 
     model: nn.Module
@@ -164,25 +163,34 @@ def load(name: str | Path) -> Encoder:
 
     Raises:
         FileNotFoundError: if there is no such file, naming those that come along.
-        ValueError: if it is not a whole file of this kind; the message names it, what it lacks, and what to do.
+        ValueError: if it is not a whole file of this kind; the message names it, and what is wrong.
     """
+    from safetensors import SafetensorError, safe_open
+
     shipped = manifest.shipped("weights")
     path = Path(name) if Path(name).is_file() else shipped / f"{name}.safetensors"
     if not path.is_file():
         names = [str(file.relative_to(shipped).with_suffix("")) for file in sorted(shipped.rglob("*.safetensors"))]
         raise FileNotFoundError(f"{name} is no file, nor one of the encoders that come along ({', '.join(names)}); "
                                 "write one with `repro results weights KEY`")
-    texts, weights = _contents(path)
+    weights = {}
     try:
+        with safe_open(path, framework="pt") as file:
+            stated = file.metadata() or {}
+            check_parts(stated, dict.fromkeys(TEXTS, str))
+            texts = {text: parse_json(stated[text]) for text in TEXTS}
+            for part in file.keys():  # noqa: SIM118, it is no mapping
+                weight = file.get_tensor(part)
+                weights[part] = weight.float() if weight.is_floating_point() else weight
         check_parts(texts["provenance"], PROVENANCE)
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
             view, model, size = _described(texts, len(weights))
-        weights = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
         model.load_state_dict(weights, assign=True)
-        if infinite := [name for name, weight in weights.items() if not weight.isfinite().all()]:
+        if infinite := [part for part, weight in weights.items() if not weight.isfinite().all()]:
             raise ValueError(f"{infinite[0]} is not finite")
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the encoder it describes ({error}); export it again") from error
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} holds no encoder as `repro results weights KEY` writes it ({error}); write or fetch "
+                         "it again; `safetensors.torch.load_file` reads tensors of other files") from error
     return Encoder(model.eval(), view, size, texts["recipe"], texts["provenance"])
 
 
@@ -213,22 +221,3 @@ def _pictures(given: Any) -> Tensor:
     raise ValueError(f"images have the shape {tuple(images.shape)}; give (3, height, width) or (number, 3, height, "
                      "width). `numpy.moveaxis(images, -1, -3)` puts colours first, `numpy.stack([image] * 3)` makes "
                      "three of a grey image")
-
-
-def _contents(path: Path) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
-    """The texts in the metadata of a file, and its weights."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            stated = file.metadata() or {}
-            texts = {text: parse_json(stated[text]) for text in TEXTS if text in stated}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
-    except (SafetensorError, ValueError) as error:
-        raise ValueError(f"{path} is no sound safetensors file as `repro results weights KEY` writes it ({error}); "
-                         "write or fetch it again") from error
-    if lacking := [text for text in TEXTS if text not in texts]:
-        raise ValueError(f"{path} lacks {', '.join(lacking)} in its metadata, by which `repro results weights KEY` "
-                         "describes an encoder: it comes from elsewhere, or from an earlier version of this project; "
-                         "read its tensors by `safetensors.torch.load_file`")
-    return texts, weights

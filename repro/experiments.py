@@ -243,7 +243,7 @@ class Experiment:
         With other methods, it keeps those of its fields that one of them uses.
         """
         table = self.declared
-        check_parameters(choices, table.parameters)
+        check_parameters(choices, [name for name in table.parameters if name != "device"])
         own = {name: choices[name] for name in BESIDE if name in choices}
         further = {name: value for name, value in choices.items() if name not in own}
         other, named = dataclasses.replace(self, **own), table.study.recipe.named_by

@@ -201,8 +201,8 @@ class Study:
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
 
-        What is trained stands in `named`, whatever field of the recipe names it. A measure goes before a field of its
-        name. A cell that cannot be read is left out, and a line says so, once.
+        What is trained stands in `named`, whatever field of the recipe names it, in `measure` the name of its main one.
+        A measure goes before a field of its name. A cell that cannot be read is left out, and a line says so, once.
         """
         rows = []
         for cell in cells[(cells["study"] == self.name) & (cells["version"] == self.version)].to_dict("records"):
@@ -214,12 +214,13 @@ class Study:
             changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
+            cell["measure"] = next(iter(recipe.main_measures), "")
             metrics = json.loads(cell.pop("metrics"))
             cell |= metrics | {"evaluation": evaluation_of(metrics)}
             del cell["recipe"]
             rows.append(cell | {name: getattr(recipe, name) for name in self.fields if name not in cell})
         if not rows:
-            columns = dict.fromkeys([*cells, "finished", "named", *self.fields])
+            columns = dict.fromkeys([*cells, "finished", "named", "measure", *self.fields])
             return DataFrame(columns=[name for name in columns if name not in ("recipe", "metrics")], dtype=object)
         objects = DataFrame(rows, dtype=object)
         return DataFrame({  # of a field that is None somewhere the other values stay what they are

@@ -6,6 +6,7 @@ import made_up_book
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from command_line import refused
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from repro import book
@@ -48,6 +49,8 @@ def test_no_output_runs_loads_or_leads_away(site):
     leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
                if (name in LEADING or name.startswith("on")) and "evil" in value]
     assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
+    assert not article(site, "cells.html")(onerror=True)
+    assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
 
 
 def test_every_page_forbids_what_is_elsewhere(site):
@@ -55,11 +58,6 @@ def test_every_page_forbids_what_is_elsewhere(site):
         if "_static" not in path.parts:
             text = path.read_text()
             assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
-
-
-def test_names_of_cells_are_text(site):
-    assert not article(site, "cells.html")(onerror=True)
-    assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
 
 
 def test_cells_begin_with_accuracy_and_departures_and_have_what_varies():
@@ -73,16 +71,12 @@ def test_cells_begin_with_accuracy_and_departures_and_have_what_varies():
     assert (images["accuracy"].item(), images[made_up_book.NAME].item()) == (50.0, 0.0001234)  # four digits
 
 
-def test_what_a_notebook_is_executed_with():
-    folder = ROOT / "notebooks"
-    assert book.arguments_of(folder / "glm.ipynb") == book.arguments_of(folder / "explore.ipynb") == {}
-    assert book.arguments_of(folder / "negative_instances.ipynb") == {"train": "never"}
-
-
-def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders):
-    assert book.arguments_of(ROOT / "notebooks" / "taxonomy.ipynb") == {
-        "dataset": "synthetic", "preset": "quick", "seeds": "0-2", "variant": "none", "train": "never"}
-    assert book.arguments_of(ROOT / "notebooks" / "temperature_grid.ipynb") == {"train": "never"}
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("glm", {}), ("explore", {}), ("negative_instances", {"train": "never"}), ("temperature_grid", {"train": "never"}),
+    ("taxonomy", {"dataset": "synthetic", "preset": "quick", "seeds": "0-2", "variant": "none", "train": "never"}),
+])
+def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders, name, arguments):
+    assert book.arguments_of(ROOT / "notebooks" / f"{name}.ipynb") == arguments
 
 
 def executed(folder, table=None, **notebooks):
@@ -166,16 +160,11 @@ def test_a_book_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".book.lock", "book", "conf.py"]
 
 
-def test_what_is_no_book_is_not_replaced(repro, quick, tmp_path):
+def test_what_is_no_book_is_not_replaced_and_what_is_missing_is_said(repro, quick, tmp_path, monkeypatch):
     (tmp_path / "thesis.tex").touch()
-    status, _, errors = repro("report", "--output", str(tmp_path))
-    assert status == 2 and f"{tmp_path} holds other things than a report" in errors
+    assert f"{tmp_path} holds other things than a report" in refused(repro("report", "--output", str(tmp_path)))
     assert (tmp_path / "thesis.tex").exists()
-
-
-def test_what_is_missing_is_said_with_what_to_do(repro, quick, monkeypatch):
     monkeypatch.setattr(book, "LIBRARIES", ("papermill", "no_such_library"))
-    status, _, errors = repro("report")
-    assert status == 2 and "needs no_such_library; `pip install -r requirements-dev.txt`" in errors
+    assert "needs no_such_library; `pip install -r requirements-dev.txt`" in refused(repro("report"))
     monkeypatch.setattr(manifest, "checkout", lambda: None)
-    assert "clone the repository" in repro("report")[2]
+    assert "clone the repository" in refused(repro("report"))

@@ -101,11 +101,8 @@ def test_the_recipe_is_the_one_that_the_table_trains(repro, arguments, expected)
 
 REFUSED = [  # what is typed, and what the message says
     ("recipe", "Missing argument 'name'"), ("runs", "No such command 'runs'"),
-    ("data lists", "No such command 'lists'"),
-    ("taxonomy --seeds 1", "repro run taxonomy trains it, repro recipe taxonomy says how"),
-    ("run", "nothing stands where the table should: repro run NAME ...; tables are "),
-    ("run --epochs 3 taxonomy", "--epochs stands where the table should: repro run NAME ...; tables are "),
-    ("run taxonomi", "repro: did you mean 'taxonomy'? name='taxonomi' is not one of: "),
+    ("run", "experiment='' is not one of: "), ("run --epochs 3 taxonomy", "'3' is no option"),
+    ("run taxonomi", "repro: did you mean 'taxonomy'? experiment='taxonomi' is not one of: "),
     ("run taxonomy_ulca", "repro: did you mean 'taxonomy_ucla'? "),
     ("run taxonomy --objectives CE+AD,AD+CE", "objectives='CE+AD,AD+CE' names CE+AD twice; name it once"),
     ("run taxonomy --epochs 3 4", "'4' is no option; options begin with --, and a list has commas"),
@@ -125,7 +122,7 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare ucf101 --pipeline authors", "ucf101 has no option --pipeline; its options are --size"),
     ("data prepare ntu --size 128", "ntu has no option --size; its options are --pipeline"),
     ("data prepare ucf101 --size 4", "size=4 should be a height of pictures from 8 to 512 pixels"),
-    ("data prepare cifar10", "cifar10 needs no command: it is prepared when it is loaded"),
+    ("data prepare cifar10", "dataset='cifar10' is not one of: ntu, "), ("data prepare ntu --workers 0", "--workers"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
     ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),

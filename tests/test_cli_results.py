@@ -2,11 +2,9 @@
 
 import sys
 import threading
-from types import SimpleNamespace
-
-from made_up_study import SHAPED, shaped
 
 from repro import experiments, papers
+from repro.audiovisual import recipe as clips
 from repro.data import manifest
 from repro.data.disk import acquire
 from repro.papers import drawing
@@ -27,20 +25,6 @@ def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons",
     return run
 
 
-def test_results_list_of_a_study_that_measures_something_else(repro, tmp_path, monkeypatch):
-    """Named is what its recipes are named by."""
-    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    monkeypatch.setattr(papers, "tables", lambda: {"shapes": SimpleNamespace(study=SHAPED)})
-    for seed, metrics in enumerate(({"ap": 12.5, "ari": 7.0}, {"ari": 7.0}, {"select": "last"})):
-        finish(Store(tmp_path / "runs"), shaped("ucla", "square"), metrics, seed=seed, study="shapes", depth=2)
-    status, out, _ = repro("results", "list")
-    assert status == 0
-    assert sorted(line.split()[6:] for line in out.splitlines()[1:]) == [
-        ["0", "ap", "12.50", "square,", "depth=2"], ["1", "ari", "7.00", "square,", "depth=2"],
-        ["2", "nan", "square,", "depth=2"],
-    ]
-
-
 def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkeypatch):
     (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
@@ -56,6 +40,9 @@ def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkey
     assert repro("results", "list", "--dataset", "ntu")[1] == "no cell is finished on ntu; `repro run` trains some\n"
     repro("results", "export")
     assert repro("results", "list", "--mine")[1] == "no cell of yours is finished; `repro run` trains some\n"
+    finish(store, clips.smoke("esc50", "cmacc", batch=8), {"esc50": 7.0}, study="clips", preset="smoke", batch=8)
+    mine, = repro("results", "list", "--mine")[1].splitlines()[1:]
+    assert mine.split()[5:] == ["yours", "0", "esc50", "7.00", "cmacc,", "batch=8"]
 
 
 def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
@@ -64,7 +51,7 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
     for seed, preset in enumerate(("quick", "quick", "smoke")):
         finish(store, paper("ucla", "CE"), {"linear": 50.0}, seed=seed, preset=preset)
         if seed == 0:
-            assert repro("results", "export")[1] == f"{exported}: 1 cells, 1 of them new\n"
+            assert repro("results", "export")[1].startswith(f"{exported}: 1 cells, 1 of them new; left out")
     with acquire(tmp_path / ".lock"):
         thread = threading.Thread(target=repro, args=("results", "export"))
         thread.start()
@@ -72,9 +59,9 @@ def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp
         assert thread.is_alive() and len(read_cells(exported)) == 1
     thread.join(60)
     assert read_cells(exported)["seed"].tolist() == [0, 1]
-    assert repro("results", "export")[1] == f"{exported}: 2 cells, 0 of them new; left out, of smoke runs: 1\n"
+    assert repro("results", "export")[1].endswith("; left out, of smoke runs: 1; in place of what was there: 0\n")
     finish(store, paper("ucla", "CE"), {"linear": 51.0}, seed=1, preset="quick")
-    assert ", 0 of them new, 1 in place of what was there; left" in repro("results", "export")[1]
+    assert ", 0 of them new; left out, of smoke runs: 1; in place of what was there: 1" in repro("results", "export")[1]
 
 
 def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_be_drawn(repro, tmp_path, monkeypatch):

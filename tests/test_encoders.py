@@ -144,13 +144,12 @@ def test_one_recording_or_several_of_numpy_or_torch(skeletons, recordings):
     expected = encoder(recordings[:2])
     assert expected.shape == (2, encoder.size)
     tensors = [torch.from_numpy(part).requires_grad_() for part in recordings[:2]]
-    for given, rows in ((first, 1), (tensors[0], 1), ((first,), 1), (tensors, 2), (recordings[:2], 2)):
-        torch.testing.assert_close(encoder(given), expected[:rows])
-    stacked = np.stack([first, first])
-    torch.testing.assert_close(encoder(stacked), expected[[0, 0]])
+    for given, rows in ((first, [0]), (tensors[0], [0]), ((first,), [0]), (tensors, [0, 1]),
+                        (np.stack([first, first]), [0, 0])):
+        torch.testing.assert_close(encoder(given), expected[rows])
 
 
-def test_one_image_or_several_of_numpy_or_torch(pictures):
+def test_one_image_or_several_of_numpy_or_torch(pictures, tmp_path):
     encoder, trunk = repro.load(pictures[0]), pictures[1]
     images = torch.randint(256, (3, 3, 9, 11), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     view = centred_view(image_recipes.smoke("digits", "moco"))
@@ -164,16 +163,18 @@ def test_one_image_or_several_of_numpy_or_torch(pictures):
         torch.testing.assert_close(encoder(given), expected[:rows])
     larger = torch.rand(3, 20, 16)
     torch.testing.assert_close(encoder([images[0], larger]), torch.cat([encoder(images[0]), encoder(larger)]))
+    path = changed(pictures[0], tmp_path / "encoder.safetensors", view={"square": True, "resize": 9})
+    assert repro.load(path).view == CentredView(8, view.normalisation, 9, square=True)
 
 
 RECORDING = next(recording.frames for recording in synthetic.generate() if len(recording.frames) > 10)
-SHAPES = [(9, 11), (1, 9, 11), (9, 11, 3), (2, 9, 11, 3), (4, 9, 11), (1, 2, 3, 9, 11), ()]
+SHAPES = [(9, 11), (9, 11, 3), (2, 9, 11, 3), (1, 2, 3, 9, 11), ()]
 REFUSED = [  # a kind of encoder, what it is given, and what the message says
     ("skeletons", [RECORDING, torch.zeros(30, 60)], r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"),
     ("skeletons", [], "there is no recording"),
     *(("pictures", given, "there is no image; give at least one") for given in (np.zeros((0, 3, 9, 11), np.uint8), [])),
     *(("pictures", given, rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, .*`numpy")
-      for shape in SHAPES for given in (np.zeros(shape, np.uint8), torch.zeros(shape), [np.zeros(shape, np.uint8)])),
+      for shape in SHAPES for given in (torch.zeros(shape), [np.zeros(shape, np.uint8)])),
 ]
 
 
@@ -194,36 +195,23 @@ def test_printed_it_is_three_lines(skeletons, pictures):
     assert second == f"takes recordings, input by pipeline default; gives {encoder.size} features of each"
 
 
-# ------------------------------------------------------------------------------------------- foreign and damaged files
-
-
 def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, skeletons):
     path = tmp_path / "theirs.safetensors"
     with pytest.raises(FileNotFoundError, match=r"theirs\.safetensors is no file, nor one of the encoders that come "
                                                 r"along \(.*\); write one with `repro results weights KEY`"):
         repro.load(path)
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
-    message = (r"theirs\.safetensors lacks architecture, recipe, view, provenance in its metadata, .* it comes from "
-               r"elsewhere, .*read its tensors by `safetensors.torch.load_file`$")
-    with pytest.raises(ValueError, match=message):
-        repro.load(path)
-    for texts, message in (({"recipe": None}, "lacks recipe in its metadata"),
-                           ({"view": "[]"}, "is no sound safetensors file .*it holds a list")):
-        changed(skeletons, path, **texts)
-        with pytest.raises(ValueError, match=rf"theirs\.safetensors {message}"):
-            repro.load(path)
-
-
-def test_a_damaged_file_is_named(tmp_path, skeletons):
-    path, whole = tmp_path / "encoder.safetensors", skeletons.read_bytes()
-    for damaged in (b"", b"a text\n" * 50, whole[:-9]):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"encoder\.safetensors is no sound safetensors file .*write or fetch it"):
+    foreign = path.read_bytes()
+    for contents, reason in ((foreign, r"\(it lacks architecture, recipe, view, provenance\)"), (b"", ""),
+                             (b"a text\n" * 50, ""), (skeletons.read_bytes()[:-9], "")):
+        path.write_bytes(contents)
+        with pytest.raises(ValueError, match=rf"theirs\.safetensors holds no encoder .*{reason}; .*load_file` reads"):
             repro.load(path)
 
 
 @pytest.mark.parametrize(("kind", "texts", "tensors", "message"), [
     *(("skeletons", texts, {}, message) for texts, message in (
+        ({"recipe": None}, "it lacks recipe"), ({"view": "[]"}, "it holds a list"),
         ({"view": {"pipeline": "defualt"}}, "is not one of"), ({"view": {"size": 8}}, ""), ({"architecture": "{}"}, ""),
         ({"provenance": {"seed": "0"}}, "seed is '0'"), ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"),
         ({"recipe": {"units": 5}}, "gru.weight_hh_l0"), ({"recipe": {"units": "5"}}, ""))),
@@ -240,18 +228,8 @@ def test_a_damaged_file_is_named(tmp_path, skeletons):
 def test_a_file_that_contradicts_itself_is_refused(tmp_path, skeletons, pictures, kind, texts, tensors, message):
     path = {"skeletons": skeletons, "pictures": pictures[0]}[kind]
     path = changed(path, tmp_path / "encoder.safetensors", tensors, **texts)
-    with pytest.raises(ValueError, match=rf"(?s)encoder\.safetensors does not hold the encoder it describes .*{message}"
-                                         ".*; export it again"):
+    with pytest.raises(ValueError, match=rf"(?s)encoder\.safetensors holds no encoder .*{message}.*; write or fetch"):
         repro.load(path)
-
-
-def test_an_image_file_keeps_its_view(tmp_path, pictures):
-    path = changed(pictures[0], tmp_path / "encoder.safetensors", view={"square": True, "resize": 9})
-    before = repro.load(pictures[0]).view
-    assert repro.load(path).view == CentredView(8, before.normalisation, 9, square=True)
-
-
-# ---------------------------------------------------------------------------------------------- those that come along
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -43,7 +43,7 @@ PARTS = {  # of `recipe.json`
 }
 UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 TEXTS = ("select",)  # of a result, what is text: how epoch and checkpoint were chosen
-TAKEN = (*PARTS, "metrics", "cost", "commit", "finished", "named", "value")  # columns of tables, which no measure is
+TAKEN = (*PARTS, "metrics", "cost", "commit", "finished", "named", "measure", "value")  # columns, which no measure is
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
 TRIES = 2  # of a cell, by the processes of one command
 LAST = 4096  # bytes at the end of a log that hold at least its last line

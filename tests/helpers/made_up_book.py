@@ -81,7 +81,7 @@ def hostile():
 def cells():
     """Of two studies: three cells, which differ in layers, not in units, one of them without a probe; and one cell."""
     shared = {"study": "skeletons", "preset": "quick", "digest": "d", "version": 3, "changes": {}, "commit": "c",
-              "cost": {"seconds": 5400.0}, "finished": "2026-11-23"}
+              "cost": {"seconds": 5400.0}, "finished": "2026-11-23", "measure": "linear"}
     rows = [
         {"key": "k1", "dataset": "ucla", "seed": 0, "named": "CE", "linear": 80.25, "layers": 1.0},
         {"key": "k2", "dataset": "ucla", "seed": 1, "named": "AE", "linear": 9.5, "layers": 2.0},
@@ -90,5 +90,5 @@ def cells():
     three = DataFrame([shared | row for row in rows]).assign(units=128)
     three["changes"] = [{}, {"layers": 2}, {"layers": 3, "td_queue": "live"}]
     one = DataFrame([shared | {"key": "k4", "study": "images", "dataset": NAME, "seed": 0, "named": "jcl",
-                               "linear": None, "cifar10": 50.0, "targets": "cifar10,digits", NAME: 0.00012345}])
+                               "measure": "cifar10", "cifar10": 50.0, NAME: 0.00012345}])
     return {"skeletons": three, "images": one, "clips": one[:0]}
