@@ -89,16 +89,16 @@ def test_resized_crop_is_that_of_torchvision(height, width, size):
     boxes[2] = torch.tensor([height // 2, 0, 1, width])
     flipped = torch.arange(8) % 2 == 1
     expected = each(cropped, images, boxes, flipped, [size] * 8)
-    assert_near(resized_crop(images, boxes, flipped, size), expected, 1e-6)
+    assert_near(resized_crop(images, boxes, flipped, (size, size)), expected, 1e-6)
 
 
 def test_a_shifted_view_is_a_crop_of_the_padded_image():
     images = pictures(400, 6, 9)
     draws = ShiftedView(CIFAR10).draw(400, 6, 9, generator(5))
 
-    def reference(image, shift, flip):
-        down, right = shift.tolist()
-        crop = functional.crop(functional.pad(image, 4), 4 + down, 4 + right, 6, 9)
+    def reference(image, box, flip):
+        top, left, *sides = box.tolist()
+        crop = functional.crop(functional.pad(image, 4), 4 + top, 4 + left, *sides)
         return functional.horizontal_flip(crop) if flip else crop
 
     expected = normalise(each(reference, as_float(images), *draws), CIFAR10)
@@ -255,8 +255,8 @@ def drawn(count, seed=0, **changes):
 
 
 def test_shifts_orders_and_sigmas_are_uniform():
-    shifts, flipped = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator())
-    shifts = shifts + 4
+    boxes, flipped = ShiftedView(CIFAR10).draw(20_000, 32, 32, generator())
+    shifts = boxes[:, :2] + 4
     assert stats.binomtest(int(flipped.sum()), 20_000, 0.5).pvalue > 1e-3
     assert stats.chisquare(torch.bincount(9 * shifts[:, 0] + shifts[:, 1], minlength=81)).pvalue > 1e-3
     draws = drawn(24_000, blur=1.0)
