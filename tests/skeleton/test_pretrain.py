@@ -176,11 +176,6 @@ def test_training_never_sees_the_test_split():
     assert all(fast.step().isfinite().all() for _ in range(2 * fast.steps_per_epoch))
 
 
-def test_a_batch_larger_than_the_training_split_is_refused():
-    with pytest.raises(ValueError, match="batch=19 exceeds the 18 training sequences of made-up"):
-        learner("CE", batch=19)
-
-
 # ---------------------------------------------------------------------------------------------- features
 
 
