@@ -1,6 +1,7 @@
 """What must run with the core libraries alone imports nothing else, imports run one way, and nothing is left over."""
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -36,17 +37,16 @@ def name_of(path):
 MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@functools.cache
 def imported(name):
     """The modules of the package that one imports."""
-    return modules_of(MODULES[name].read_text())
+    return modules_of(MODULES[name].read_text()) - {name}
 
 
 def modules_of(code):
-    """The modules of the package that code imports, anywhere in it, but for what only its annotations need."""
-    tree, names = ast.parse(code), []
-    unread = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    skipped = {id(inner) for node in unread for inner in ast.walk(node)}
-    for node in (node for node in ast.walk(tree) if id(node) not in skipped):
+    """The modules of the package that code imports, anywhere in it, also where only its annotations need them."""
+    names = []
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -77,6 +77,14 @@ def test_imports_run_one_way(name):
         if part == theirs == "papers":
             shared = name in ("repro.papers.sources", "repro.papers.drawing")  # of no paper
             assert shared or name.split(".")[2:3] in ([], other.split(".")[2:3]), f"{name} imports {other}"
+
+
+def test_no_two_files_import_each_other():
+    """Not even through others: whatever leads from a file to the ones it imports never comes back."""
+    left = {name: imported(name) for name in MODULES}
+    while free := [name for name, others in left.items() if not others & left.keys()]:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert sorted(left) == []
 
 
 def test_what_a_paper_says_first_imports_nothing():

@@ -67,7 +67,7 @@ def test_pickles_that_are_not_the_official_ones_are_not_opened(tmp_path):
     for name in ("data_batch_1", "test_batch", "batches.meta"):
         (folder / name).write_bytes(pickle.dumps(Harmful(tmp_path / "made")))
     with pytest.raises(ValueError):
-        readers.cifar10(folder, DATASETS["cifar10"])
+        readers.READERS["cifar10"](folder, DATASETS["cifar10"])
     assert not (tmp_path / "made").exists()
 
 

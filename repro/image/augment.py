@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from repro.image import DATASETS, operations
-from repro.image.methods import MOCO, SCE
-from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop, shifted_crop
-from repro.image.recipe import VIEWS, ImageRecipe, contrasts, trains
+from repro.image.operations import HUE, Normalisation, as_float, normalise, resized_crop
+from repro.image.recipe import MOCO, SCE, VIEWS, ImageRecipe, contrasts, trains
 from repro.recipe import Rows
 
 
@@ -34,10 +33,10 @@ class Draws(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """The random parameters of a `ShiftedView` of N images, on the generator's device."""
+    """The random parameters of a `ShiftedView`, as `Draws` has them, but that a part of a box may lie outside."""
 
-    shifts: Tensor   # (N, 2) int64: down and right, in pixels
-    flipped: Tensor  # (N,) bool
+    boxes: Tensor
+    flipped: Tensor
 
 
 class RandomView:
@@ -83,7 +82,7 @@ class View(RandomView):
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Draws) -> Tensor:
         """The view of images (N, 3, H, W) that the draws describe: (N, 3, size, size) float32, normalised."""
-        view = resized_crop(as_float(images), draws.boxes, draws.flipped, self.size)
+        view = resized_crop(as_float(images), draws.boxes, draws.flipped, (self.size, self.size))
         if self.jitter > 0:
             view = operations.colour_jitter(view, draws.factors, draws.order)
         if self.greyscale > 0:
@@ -126,15 +125,16 @@ class ShiftedView(RandomView):
     source: str = f"{SCE}, section D"
 
     def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Shifts:
-        """Parameters of one view of each of `count` images, whose size does not matter."""
-        far = (-self.padding, self.padding + 1)
-        shifts = torch.randint(*far, (count, 2), generator=generator, device=generator.device)
-        return Shifts(shifts, _with_chance(count, self.flip, generator))
+        """Parameters of one view of each of `count` images of height x width pixels."""
+        far, device = (-self.padding, self.padding + 1), generator.device
+        corner = torch.randint(*far, (count, 2), generator=generator, device=device)
+        sides = [torch.full((count, 1), side, device=device) for side in (height, width)]
+        return Shifts(torch.cat([corner, *sides], dim=1), _with_chance(count, self.flip, generator))
 
     @torch.no_grad()
     def apply(self, images: Tensor, draws: Shifts) -> Tensor:
         """The view of images (N, 3, H, W) that the draws describe: of this shape, float32, normalised."""
-        return normalise(shifted_crop(as_float(images), draws.shifts, draws.flipped), self.normalisation)
+        return normalise(resized_crop(as_float(images), *draws, images.shape[2:]), self.normalisation)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +175,9 @@ class CentredView:
     def sides(self, *sides: int) -> list[int]:
         """What the sides of an image, in pixels, are resized to."""
         return [self.resize if self.square else self.resize * side // min(sides) for side in sides]
+
+
+AnyView = View | ShiftedView | CentredView
 
 
 def draw_boxes(
@@ -225,7 +228,7 @@ def training_views(recipe: ImageRecipe) -> dict[str, View]:
     return {name: VIEWS[getattr(recipe, name)](recipe.size, normalisation(recipe.dataset)) for name in names}
 
 
-def probe_view(recipe: ImageRecipe) -> View | ShiftedView | CentredView:
+def probe_view(recipe: ImageRecipe) -> AnyView:
     """What the linear probe is trained on."""
     if recipe.probe_view == "shifted":
         return ShiftedView(normalisation(recipe.dataset), recipe.probe_padding)

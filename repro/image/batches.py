@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from repro.data.parallel import end_with_parent
-from repro.image.augment import CentredView, ShiftedView, View, draw_boxes
+from repro.image.augment import AnyView, CentredView, View, draw_boxes
 from repro.image.data import ImageSet
 from repro.image.readers import Files
 from repro.run.device import cores
@@ -26,9 +26,7 @@ from repro.run.device import cores
 class Resident:
     """Images (n, 3, H, W) uint8 that live in device memory; all is left to the views."""
 
-    def __init__(
-        self, images: Tensor, views: Sequence[View | CentredView | ShiftedView], device: torch.device
-    ) -> None:
+    def __init__(self, images: Tensor, views: Sequence[AnyView], device: torch.device) -> None:
         self.images, self.views = images.to(device), list(views)
 
     def batches(self, order: Tensor, *, batch: int, seed: Sequence[int]) -> Iterator[list[Tensor]]:
@@ -37,7 +35,7 @@ class Resident:
             yield [self.images[index.to(self.images.device, non_blocking=True)]] * len(self.views)
 
 
-class Streamed:
+class Streamed(Dataset):
     """Images decoded, cropped and resized by worker processes while the device trains.
 
     A script that uses it starts its work below `if __name__ == "__main__":`, as the workers import the script again.
@@ -78,16 +76,16 @@ class Streamed:
         """
         if not len(order):
             return
-        places = [part.tolist() for part in order.split(batch)]
+        parts = [(tuple(seed), part.tolist()) for part in order.split(batch)]
         # Workers start from a process that has imported this module and runs no threads: a fork of this one, in which
         # torch may run threads, could wait for ever for a lock that one of them held.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__])
         loader = DataLoader(
-            _Cut(self._files, self._whole_views, tuple(seed)),
+            self,
             batch_size=None,  # one item of the data set is a batch already
-            sampler=places,
-            num_workers=min(self._workers, len(places)),
+            sampler=parts,
+            num_workers=min(self._workers, len(parts)),
             multiprocessing_context=context,
             worker_init_fn=end_with_parent,  # torch finds out of a killed parent in forked workers alone
             pin_memory=self._device.type == "cuda",
@@ -98,22 +96,17 @@ class Streamed:
                 raise views
             yield [view.to(self._device, non_blocking=True) for view in views]
 
-
-class _Cut(Dataset):
-    """By lists of places in the files, one uint8 tensor (len(list), 3, size, size) per view, or what is wrong."""
-
-    def __init__(self, files: Files, views: tuple[View | CentredView, ...], seed: tuple[int, ...]) -> None:
-        self.files, self.views, self.seed = files, views, seed
-
-    def __getitem__(self, places: list[int]) -> list[Tensor] | ValueError:
-        cut = [torch.empty(len(places), 3, view.size, view.size, dtype=torch.uint8) for view in self.views]
+    def __getitem__(self, part: tuple[tuple[int, ...], list[int]]) -> list[Tensor] | ValueError:
+        """In a worker, of a seed and places: one uint8 tensor (places, 3, size, size) per view, or what is wrong."""
+        seed, places = part
+        cut = [torch.empty(len(places), 3, view.size, view.size, dtype=torch.uint8) for view in self._whole_views]
         for row, place in enumerate(places):
             try:
-                picture = self.files.read(place)
+                picture = self._files.read(place)
             except ValueError as error:  # raised here, torch would wrap its message in a traceback and keep the workers
                 return error
-            for number, view in enumerate(self.views):
-                mixed, = np.random.SeedSequence((*self.seed, place, number)).generate_state(1)
+            for number, view in enumerate(self._whole_views):
+                mixed, = np.random.SeedSequence((*seed, place, number)).generate_state(1)
                 generator = torch.Generator().manual_seed(int(mixed))
                 small = cropped(picture, view, generator) if isinstance(view, View) else centred(picture, view)
                 cut[number][row] = torch.from_numpy(np.array(small)).permute(2, 0, 1)
@@ -143,8 +136,6 @@ def _left_to_do(view: View | CentredView) -> View | CentredView:
     return dataclasses.replace(view, **whole)
 
 
-def batches_of(
-    data: ImageSet, views: Sequence[View | CentredView | ShiftedView], device: torch.device
-) -> Resident | Streamed:
+def batches_of(data: ImageSet, views: Sequence[AnyView], device: torch.device) -> Resident | Streamed:
     """Batches of a data set, resident unless its images stay in files."""
     return (Streamed if isinstance(data.images, Files) else Resident)(data.images, views, device)

@@ -146,10 +146,10 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
 
     They are listed anew when a file came or went, which changes the time of its folder.
     """
-    folder = files.require(declared, root)[0].parent
-    folders = readers.present_folders(folder, declared.images.names)
-    times = "".join(f"{folder} {folder.stat().st_mtime_ns}\n" for folder in folders)
-    pictures = _made_once(declared, times, lambda: readers.listing(folder, folders))
+    places = files.require(declared, root)
+    folder, folders = places[0].parent, [path for place in places for path in sorted(place.iterdir()) if path.is_dir()]
+    times = "".join(f"{path} {path.stat().st_mtime_ns}\n" for path in folders)
+    pictures = _made_once(declared, times, lambda: readers.listing(folder, declared.images.names))
     if not subset:
         _check_official(declared, folder, pictures, "accept it with subset=True")
     return _image_set(f"{declared.name} (subset)" if subset else declared.name, pictures, folder)

@@ -6,6 +6,7 @@ greyscale, shift and normalisation, and 2e-5 after a whole view, which divides b
 rounded to 256 levels between operations, as it is where they work on uint8.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -27,26 +28,20 @@ def as_float(images: Tensor) -> Tensor:
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
-def resized_crop(images: Tensor, boxes: Tensor, flipped: Tensor, size: int) -> Tensor:
-    """The boxes of images (N, C, H, W), resized by antialiased bilinear interpolation: (N, C, size, size).
+def resized_crop(images: Tensor, boxes: Tensor, flipped: Tensor, sides: Sequence[int]) -> Tensor:
+    """The boxes of images (N, C, H, W), resized by antialiased bilinear interpolation: (N, C, *sides).
 
     Args:
-        boxes: (N, 4) top, left, height, width in pixels, inside the image.
+        boxes: (N, 4) top, left, height, width in pixels. Black is what of a box lies outside the image; at its edge the
+            image is not mixed with it, but cut off.
         flipped: (N,) bool: mirrored left to right.
+        sides: height and width of what the boxes become.
     """
     top, left, height, width = boxes.unbind(1)
     upright = torch.zeros_like(flipped)
-    rows = _interpolation(top, height, images.shape[2], _places(size, upright))
-    columns = _interpolation(left, width, images.shape[3], _places(size, flipped))
+    rows = _interpolation(top, height, images.shape[2], _places(sides[0], upright))
+    columns = _interpolation(left, width, images.shape[3], _places(sides[1], flipped))
     return _separable(images, rows, columns)
-
-
-def shifted_crop(images: Tensor, shifts: Tensor, flipped: Tensor) -> Tensor:
-    """Images (N, C, H, W) moved up and left by `shifts` (N, 2) pixels, black where nothing is left, then mirrored."""
-    height, width = images.shape[2:]
-    rows = _places(height, torch.zeros_like(flipped)) + shifts[:, :1]                       # (N, H) pixels shown
-    columns = _places(width, flipped) + shifts[:, 1:]                                       # (N, W)
-    return _separable(images, _selection(rows, height), _selection(columns, width))
 
 
 def colour_jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
@@ -99,9 +94,7 @@ def gaussian_blur(images: Tensor, sigma: Tensor) -> Tensor:
     The kernel has 23 pixels a side, as is usual for MoCo v2 at 224 pixels, for images of any size from 12 pixels on:
     it reaches 5.5 times the papers' largest sigma of 2. Smaller images take what reflection allows, 2 size - 1. The
     papers use the blur of PIL, boxes in its place: on noise the two differ, root mean square over sigmas from 0.1 to 2,
-    by 5.5 levels of 255 at 32 pixels and 4.5 at 224. They differ most at sigmas from 0.2 to 0.4, by 6 to 12, as its
-    boxes have the variance asked for and pixels of a narrow Gaussian less. (SimCLR's kernel, a tenth of the image,
-    differs from PIL's blur by 19 or 20 at 32 pixels and a sigma of 2.)
+    by 5.5 levels of 255 at 32 pixels and 4.5 at 224; most at sigmas from 0.2 to 0.4, by 6 to 12.
     """
     rows, columns = (_blur(sigma, side) for side in images.shape[2:])
     return _separable(images, rows, columns)
@@ -143,12 +136,7 @@ def _interpolation(start: Tensor, length: Tensor, extent: int, places: Tensor) -
     centre = (places + 0.5) * scale                                                         # (N, size)
     distance = ((pixel + 0.5).unsqueeze(1) - centre.unsqueeze(2)).abs_() / scale.clamp(min=1).unsqueeze(2)
     weights = (1 - distance).clamp_(min=0) * inside.unsqueeze(1)
-    return weights / weights.sum(2, keepdim=True)
-
-
-def _selection(pixels: Tensor, extent: int) -> Tensor:
-    """Matrices (N, size, extent) that take the given pixels (N, size), or nothing where they lie outside."""
-    return (pixels.unsqueeze(2) == torch.arange(extent, device=pixels.device)).float()
+    return weights / weights.sum(2, keepdim=True).clamp_(min=1e-8)  # 0 where no pixel of the image is near
 
 
 def _blur(sigma: Tensor, extent: int) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from repro.contrast import objectives
 from repro.contrast.dictionary import Dictionary, unit_noise
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
-from repro.image.augment import CentredView, ShiftedView, View, centred_view, training_views
+from repro.image.augment import AnyView, centred_view, training_views
 from repro.image.batches import Resident, Streamed, batches_of
 from repro.image.data import ImageSet
 from repro.image.model import TRUNKS, ImageModel
@@ -96,7 +96,7 @@ class Pretrainer(Learner):
     has wrapped.
 
     Attributes:
-        method: of the recipe, with its loss and what that needs (`repro.image.methods`).
+        method: of the recipe, with its loss and what that needs (`repro.image.recipe.Method`).
         terms: names of what `step` returns: the parts that the method names, the loss, and `knn1`, the accuracy in
             percent of nearest neighbours on the test split, measured ten times in a training and never used in it.
         keys, dictionary: the momentum encoder, and earlier keys, of methods that have them.
@@ -162,14 +162,14 @@ class Pretrainer(Learner):
         self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
         self.incoming: Iterator[list[Tensor]] = iter(())
 
-    def source_of(self, views: Sequence[View | CentredView | ShiftedView]) -> Resident | Streamed:
+    def source_of(self, views: Sequence[AnyView]) -> Resident | Streamed:
         """Where pictures come from, and what is left to do to them for each view."""
         return batches_of(self.data, views, self.device)
 
     def prepare(self) -> None:
         """The next batch and the learning rate; of the first step of every tenth of the training, `knn1` too."""
         if self.taken in self.monitored_steps:
-            self.knn1 = self._nearest_neighbour()
+            self.knn1 = nearest_neighbour(*self.labelled())
         self._hand_batch()
         self.set_learning_rate(self.optimiser, learning_rate(self.recipe, self.taken, self.steps_per_epoch))
         self.given["knn1"] = self.knn1
@@ -196,7 +196,10 @@ class Pretrainer(Learner):
 
     def _encoded(self) -> Batch:
         """What the encoders make of the pictures that were handed over."""
-        query_view, *key_views = self._augmented()
+        query_view, *key_views = (
+            view(self.given.tensor(f"pictures {number}"), self.generator).contiguous(memory_format=self.memory_format)
+            for number, view in enumerate(self.source.views)
+        )
         keys = negatives = labels = query_view.new_empty(0)
         with self.autocast():
             if contrasts(self.recipe):
@@ -240,26 +243,18 @@ class Pretrainer(Learner):
             self.given["labels"] = self.data.labels[index]
         self.given["epoch"] = epoch
 
-    def _augmented(self) -> list[Tensor]:
-        """The pictures of every view as the networks take them, (n, 3, size, size)."""
-        views = []
-        for number, view in enumerate(self.source.views):
-            images = view(self.given.tensor(f"pictures {number}"), self.generator)
-            views.append(images.contiguous(memory_format=self.memory_format))
-        return views
-
-    def _nearest_neighbour(self) -> float:
-        """Accuracy in percent on the test split, of neighbours in the training split."""
+    def labelled(self) -> list[Tensor]:
+        """Features (n, C) and labels (n,) of the training split, then those of the test split, on the device."""
         parts = []
         for split in (self.data.train, self.data.test):
             parts += [self.features(split.nonzero().flatten()), self.data.labels[split].to(self.device)]
-        return nearest_neighbour(*parts)
+        return parts
 
     @torch.no_grad()
     def features(
         self,
         index: Tensor,
-        view: View | CentredView | ShiftedView | None = None,
+        view: AnyView | None = None,
         *,
         generator: torch.Generator | None = None,
         seed: Sequence[int] = (0,),
@@ -284,20 +279,10 @@ class Pretrainer(Learner):
                 parts.append(self.model.features(images.contiguous(memory_format=self.memory_format)).float())
         return torch.cat(parts)
 
-    @torch.no_grad()
-    def embed(self, features: Tensor) -> Tensor:
-        """Embeddings (n, d) of unit length, from features of `features`."""
-        self.model.eval()
-        return self.model.embed(features)
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `Learner.load_state_dict`."""
         super().load_state_dict(state)
         self.incoming = iter(())
-
-    def load_weights(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_weights`; earlier states have parts that their method has no need of."""
-        super().load_weights({name: part for name, part in state.items() if name not in BY_NEED or name in self.parts})
 
 
 def learning_rate(recipe: ImageRecipe, step: int, steps_per_epoch: int) -> float:

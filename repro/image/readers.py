@@ -9,6 +9,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +61,11 @@ class Files:
         return read_rgb(self.root / os.fsdecode(self.names[index]))
 
 
+# Of the folder of the official distribution, unpacked, or the `.npz` that it is, and the manifest; raises ValueError if
+# files are missing, damaged or no such distribution. Manifests name one of `READERS`.
 Reader = Callable[[Path, Manifest], Pictures]
-READERS: dict[str, Reader] = {}
 
 
-def reader(read: Reader) -> Reader:
-    """Decorates a function that manifests may name as their reader.
-
-    It takes the folder of the official distribution, unpacked, or the `.npz` that it is, and the manifest, and raises
-    ValueError if files are missing, damaged or no such distribution.
-    """
-    READERS[read.__name__] = read
-    return read
-
-
-@reader
 def digits(path: Path, declared: Manifest) -> Pictures:
     """Handwritten digits of 8 x 8 pixels, from no file; the last 450 of 1,797 are for test.
 
@@ -89,26 +80,14 @@ def digits(path: Path, declared: Manifest) -> Pictures:
     return Pictures(_coloured(grey), bundled.target.astype(np.int64), part, tuple(map(str, bundled.target_names)))
 
 
-@reader
-def cifar10(path: Path, declared: Manifest) -> Pictures:
-    """CIFAR-10 from the folder of its Python pickles."""
-    return _of_torchvision(path, "CIFAR10", (True, False), "targets")
+def of_torchvision(name: str, splits: Sequence[Any], labels: str, path: Path, declared: Manifest) -> Pictures:
+    """What torchvision's class `name` reads of its files, whose checksums it checks.
 
-
-@reader
-def cifar100(path: Path, declared: Manifest) -> Pictures:
-    """CIFAR-100, likewise."""
-    return _of_torchvision(path, "CIFAR100", (True, False), "targets")
-
-
-@reader
-def stl10(path: Path, declared: Manifest) -> Pictures:
-    """STL-10 from the folder of its binary files."""
-    return _of_torchvision(path, "STL10", PARTS, "labels")
-
-
-def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -> Pictures:
-    """What torchvision reads, which checks the files' checksums; `splits` are its arguments for `PARTS`."""
+    Args:
+        splits: its arguments for `PARTS`.
+        labels: its attribute of that name.
+        path, declared: as of any reader.
+    """
     from torchvision import datasets  # late: it takes as long to import as torch
 
     kind = getattr(datasets, name)
@@ -126,7 +105,6 @@ def _of_torchvision(path: Path, name: str, splits: Sequence[Any], labels: str) -
     )
 
 
-@reader
 def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     """Tiny-ImageNet: `train/<class>/images/`, `val/images/` and `val/val_annotations.txt`.
 
@@ -147,15 +125,11 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
     return _decoded(path, declared, rows)
 
 
-@reader
 def class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`).
 
-    Classes of which no names are declared are the folders, sorted.
-
-    Raises:
-        ValueError: if a folder is no class, an image has another size or cannot be read, or there are too many images
-            or classes.
+    Classes of which no names are declared are the folders, sorted. ValueError too if a folder is no class, an image has
+    another size, or there are more images or classes than declared.
     """
     rows = []
     for picture in _pictures(path):
@@ -166,7 +140,6 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
     return _decoded(path, declared, rows)
 
 
-@reader
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     """Images in class folders alone, `<class>/*.png`, split as `test_every` of the manifest says.
 
@@ -187,16 +160,13 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
     return pictures
 
 
-@reader
 def numpy_file(path: Path, declared: Manifest) -> Pictures:
     """Images and labels from an `.npz`: x_train, y_train, x_test and y_test; other arrays in it are not looked at.
 
     Images are uint8 (n, H, W, 3) or (n, H, W), labels whole numbers (n,). Classes of which no names are declared are
     called by their numbers.
 
-    Raises:
-        ValueError: if the file is damaged, an array is missing or has another form, there are too many images, or a
-            label has no class.
+    ValueError too if an array has another form, a label has no class, or there are more images than declared.
     """
     side, count = declared.images.size, declared.images.count
     most = _most(declared) * (3 * side**2 + 8) + SLACK
@@ -226,6 +196,15 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
         raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {count - 1}")
     classes = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
     return Pictures(np.concatenate([_coloured(images) for images, _ in parts]), labels, part, classes)
+
+
+READERS: dict[str, Reader] = {
+    "digits": digits,
+    "cifar10": partial(of_torchvision, "CIFAR10", (True, False), "targets"),    # of its Python pickles
+    "cifar100": partial(of_torchvision, "CIFAR100", (True, False), "targets"),  # likewise
+    "stl10": partial(of_torchvision, "STL10", PARTS, "labels"),                 # of its binary files
+    **{read.__name__: read for read in (tiny_imagenet, class_folders, unsplit_class_folders, numpy_file)},
+}
 
 
 def read_rgb(path: Path, side: int | None = None) -> Image.Image:
@@ -258,37 +237,30 @@ def read_rgb(path: Path, side: int | None = None) -> Image.Image:
     raise ValueError(f"{path} {_other_size(height, width, side)}")
 
 
-def present_folders(root: Path, classes: Sequence[str]) -> list[Path]:
-    """The folders `train/<class>`, then `val/<class>`, that there are of the classes; of none given, all, sorted."""
-    folders = []
-    for place in PLACES:
-        present = {path.name for path in (root / place).iterdir() if path.is_dir() and not path.name.startswith(".")}
-        folders += [root / place / name for name in classes or sorted(present) if name in present]
-    return folders
-
-
-def listing(root: Path, folders: Sequence[Path]) -> Pictures:
+def listing(root: Path, classes: Sequence[str]) -> Pictures:
     """The list of the pictures in class folders, by part, class and name, with their paths for images. None is read.
 
     The digest is over the classes in the order of the labels and over the sorted paths with their sizes.
 
     Args:
         root: of `train` and `val`.
-        folders: as `present_folders` gives them; those without a picture are passed over.
+        classes: the folders there that count, if they have a picture; of none given, all, sorted.
 
     Raises:
         ValueError: if `train` and `val` do not have the same classes, or no picture.
     """
+    folders = [folder for place in PLACES
+               for folder in ([root / place / name for name in classes] or sorted((root / place).iterdir()))
+               if folder.is_dir() and not folder.name.startswith(".")]
+    rows, kinds = [], {place: [] for place in PLACES}
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
-        listed = list(tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None))
-    classes: dict[str, list[str]] = {place: [] for place in PLACES}
-    rows = []
-    for folder, pictures in zip(folders, listed, strict=True):
-        if pictures:
-            own = classes[folder.parent.name]
-            own.append(folder.name)
-            rows += [(*picture, len(own) - 1, PLACES.index(folder.parent.name)) for picture in pictures]
-    train, val = classes.values()
+        listed = tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None)
+        for folder, pictures in zip(folders, listed, strict=True):
+            if pictures:
+                own, part = kinds[folder.parent.name], PLACES.index(folder.parent.name)
+                rows += [(*picture, len(own), part) for picture in pictures]
+                own.append(folder.name)
+    train, val = kinds.values()
     if train != val or not train:
         odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
         raise ValueError(

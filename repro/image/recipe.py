@@ -1,12 +1,15 @@
-"""Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views."""
+"""Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views.
+
+From top to bottom: the values of data sets, the methods, the recipe, its presets, the study. Another method is one more
+`Method`, and its loss a function of `repro.image.pretrain`. Recipes name what needs torch, and import none of it.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from repro.data import manifest
 from repro.image import DATASETS, HEADS, TRUNKS
-from repro.image.methods import JCL, JCL_CODE, METHODS, SCE, SCE_CODE, Method
 from repro.recipe import Recipe, Values, choose, setting
 from repro.table import Lazy, Study
 
@@ -16,6 +19,17 @@ EVALUATION = 1  # raise when `repro.image.study.measure` measures more, or other
 VIEWS = {name: Lazy("repro.image.augment", name) for name in ("strong", "weak")}  # functions there
 PROBE_VIEWS = ("shifted", "crop", "centred")
 TOO_SMALL = 16  # pixels of images, for the stem for large ones
+SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
+JCL, JCL_CODE = "JCL supplement", "JCL, released code"
+MOCO, RESSL_CODE = "MoCo v2, released code", "ReSSL, released code"
+TRAINER = "repro.image.pretrain"  # which has the losses
+
+BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
+    "cifar10": (0.2, 0.10),
+    "cifar100": (0.1, 0.08),
+    "stl10": (0.1, 0.04),
+    "tiny_imagenet": (0.1, 0.07),
+}
 
 MEDIUM: Values = {
     "dictionary": (16384, SCE),
@@ -61,17 +75,88 @@ DATA: dict[str, Values] = {  # where the recipe of one of the papers' data sets 
     },
 }
 
+Loss = Callable[[Any, Any], Any]  # of a `pretrain.Batch` and a recipe: the scalar mean over the batch
 
-def data_values(dataset: str) -> Values:
-    """Where a data set's recipe leaves that of CIFAR-10.
 
-    No paper has those that `DATA` does not name: images of one size leave it in that alone, those of various sizes,
-    which are cropped to one, have the recipe of ImageNet-100.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Method:
+    """A way to train an encoder.
+
+    Attributes:
+        name: what users type.
+        loss: None, if it trains nothing.
+        values: where the recipe for a data set leaves that of SCE on CIFAR-10, with the sources.
+        key: what encodes the other views: the "momentum" encoder, without gradient; the "encoder" itself, with
+            gradient; or "none", where there are none, and the query is what a classifier says of the image.
+        unit: whether queries and keys have unit length, or are as the head leaves them.
+        dictionary: whether there is one of earlier keys, of several keys of an image their mean.
+        labels: whether it is trained on the images that have labels, and sees these.
+        fields: further ones of the recipe that it uses, such as its temperature. Others stay as a preset has them.
+        parts: by name, what is logged beside the loss, computed as a loss and without gradient.
     """
-    if dataset in DATA:
-        return DATA[dataset]
-    size = DATASETS[dataset].images.size
-    return {"size": (size, "the images"), "resize": (size, "the images")} if size else ABLATION
+
+    name: str
+    loss: Loss | None
+    values: Callable[[str], Values] = lambda dataset: {}
+    key: str = "momentum"
+    unit: bool = True
+    dictionary: bool = True
+    labels: bool = False
+    fields: tuple[str, ...] = ()
+    parts: Mapping[str, Loss] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        choose(f"key of the method {self.name}", self.key, ("momentum", "encoder", "none"))
+        if self.dictionary and self.key == "none" and self.loss:
+            raise ValueError(f"the method {self.name} has key='none', and so no keys for a dictionary; say "
+                             "dictionary=False")
+
+
+def _values_of_sce(dataset: str) -> Values:
+    source = f"{SCE}, the data set's best" if dataset in BEST else SCE_CODE
+    temperature, key_temperature = BEST.get(dataset, (0.1, 0.05))
+    return {"temperature": (temperature, source), "key_temperature": (key_temperature, source)}
+
+
+def _values_of_moco(dataset: str) -> Values:
+    return {"query_view": ("strong", MOCO), "key_view": ("strong", MOCO), "temperature": (0.2, MOCO)}
+
+
+def _values_of_jcl(dataset: str) -> Values:
+    imagenet = dataset == "imagenet"
+    return _values_of_moco(dataset) | {
+        "temperature": (0.2, JCL),
+        "keys": (5, "assumed, as JCL's ablation; 4 in its released script" if imagenet else JCL),
+        "strength": (2.0, f"{JCL_CODE} of the released weights") if imagenet else (4.0, JCL),
+    }
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(name="random", loss=None, key="none", dictionary=False),
+        Method(
+            name="supervised", loss=Lazy(TRAINER, "supervised"), key="none", dictionary=False, labels=True,
+            values=lambda dataset: {"query_view": ("weak", "assumed: crop and flip")},
+        ),
+        Method(name="moco", loss=Lazy(TRAINER, "moco"), values=_values_of_moco, fields=("temperature",)),
+        Method(
+            name="ressl", loss=Lazy(TRAINER, "ressl"),
+            values=lambda dataset: {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)},
+            fields=("temperature", "key_temperature", "whole_query"),
+        ),
+        Method(
+            name="sce", loss=Lazy(TRAINER, "sce"), values=_values_of_sce,
+            fields=("temperature", "key_temperature", "whole_query", "weight", "masked_positive"),
+            parts={"InfoNCE": Lazy(TRAINER, "moco"), "ReSSL": Lazy(TRAINER, "ressl"), "Ceil": Lazy(TRAINER, "ceil")},
+        ),
+        Method(
+            name="jcl", loss=Lazy(TRAINER, "jcl"), values=_values_of_jcl,
+            fields=("temperature", "keys", "strength", "ramp"),
+        ),
+        Method(name="vanilla", loss=Lazy(TRAINER, "vanilla"), values=_values_of_jcl, fields=("temperature", "keys")),
+    )
+}
 
 
 def trains(recipe: "ImageRecipe") -> bool:
@@ -217,50 +302,48 @@ class ImageRecipe(Recipe):
         return 1 if self.whole_query and splits_keys(self) else self.groups
 
     def particular(self) -> Values:
-        """See `Recipe.particular`."""
-        return data_values(self.dataset) | self.trained_by.values(self.dataset)
+        """See `Recipe.particular`.
+
+        No paper has the data sets that `DATA` does not name: images of one size leave the recipe of CIFAR-10 in that
+        alone, those of various sizes, which are cropped to one, have that of ImageNet-100.
+        """
+        size = DATASETS[self.dataset].images.size
+        other = {"size": (size, "the images"), "resize": (size, "the images")} if size else ABLATION
+        return DATA.get(self.dataset, other) | self.trained_by.values(self.dataset)
+
+    @classmethod
+    def quick(cls, dataset: str, method: str, **changes: Any) -> Self:
+        """A size for two CPU cores: the stem for large images, which costs a tenth, and fewer images in the dictionary.
+
+        Made for a part of some thousand images of 32 pixels, which with `subset` are seen 100 times. Whole data sets
+        are seen 10 times, ImageNet twice at 64 pixels, and take longer than two cores should be asked for; so do 100
+        epochs of a large part. The learning rate is that of the paper in proportion to a batch of 128.
+        """
+        whole = cls.printed(dataset, method)
+        small = {"small": whole.size <= TOO_SMALL, "batch": 128, "dictionary": 1024, "probe_view": "centred"}
+        small["learning_rate"] = whole.learning_rate * small["batch"] / whole.batch
+        if dataset == "digits":
+            small |= {"epochs": 20, "dictionary": 512, "precision": "float32", "channels_last": False}
+        elif DATASETS[dataset].images.size is None:
+            small |= {"trunk": "resnet18", "size": 64, "resize": 72, "epochs": 2, "dictionary": 4096}
+        else:
+            small |= {"epochs": 100 if changes.get("subset") else 10}
+        return cls.printed(dataset, method, **(small | changes))
+
+    @classmethod
+    def smoke(cls, dataset: str, method: str, **changes: Any) -> Self:
+        """One epoch of large batches, which are two steps of the digits, to see that everything runs, no more.
+
+        The stem for large images costs a tenth, also where images are too small to learn anything behind it.
+        """
+        tiny: dict[str, Any] = {"small": False, "epochs": 1, "batch": 512, "dictionary": 64}
+        tiny |= {"probe_view": "centred", "probe_epochs": 2}
+        if cls.printed(dataset, method).size <= TOO_SMALL:
+            tiny |= {"precision": "float32"}
+        return cls.printed(dataset, method, **(tiny | changes))
 
 
-def paper(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
-    """The recipe as printed and released, see `Recipe.printed`.
-
-    Args:
-        kind: the class of the recipe; that of another paper has methods and fields of its own.
-    """
-    return kind.printed(dataset, method, **changes)
-
-
-def quick(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
-    """A size for two CPU cores: the stem for large images, which costs a tenth, and fewer images in the dictionary.
-
-    Made for a part of some thousand images of 32 pixels, which with `subset` are seen 100 times. Whole data sets are
-    seen 10 times, ImageNet twice at 64 pixels, and take longer than two cores should be asked for; so do 100 epochs of
-    a large part. The learning rate is that of the paper in proportion to a batch of 128.
-    """
-    whole = paper(dataset, method, kind)
-    small = {"small": whole.size <= TOO_SMALL, "batch": 128, "dictionary": 1024, "probe_view": "centred"}
-    small["learning_rate"] = whole.learning_rate * small["batch"] / whole.batch
-    if dataset == "digits":
-        small |= {"epochs": 20, "dictionary": 512, "precision": "float32", "channels_last": False}
-    elif DATASETS[dataset].images.size is None:
-        small |= {"trunk": "resnet18", "size": 64, "resize": 72, "epochs": 2, "dictionary": 4096}
-    else:
-        small |= {"epochs": 100 if changes.get("subset") else 10}
-    return paper(dataset, method, kind, **(small | changes))
-
-
-def smoke(dataset: str, method: str, kind: type[ImageRecipe] = ImageRecipe, **changes: Any) -> ImageRecipe:
-    """One epoch of large batches, which are two steps of the digits, to see that everything runs, no more.
-
-    The stem for large images costs a tenth, also where images are too small to learn anything behind it.
-    """
-    tiny: dict[str, Any] = {"small": False, "epochs": 1, "batch": 512, "dictionary": 64}
-    tiny |= {"probe_view": "centred", "probe_epochs": 2}
-    if paper(dataset, method, kind).size <= TOO_SMALL:
-        tiny |= {"precision": "float32"}
-    return paper(dataset, method, kind, **(tiny | changes))
-
-
+paper, quick, smoke = ImageRecipe.printed, ImageRecipe.quick, ImageRecipe.smoke
 PRESETS = {"paper": paper, "quick": quick, "smoke": smoke}
 
 # Where paper, supplement and released code part ways and the numbers change; the default is the other value.

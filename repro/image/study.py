@@ -10,11 +10,10 @@ from repro.data import manifest
 from repro.image import DATASETS, augment
 from repro.image.batches import batches_of
 from repro.image.data import ImageSet, load
-from repro.image.methods import JCL, SCE
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.pretrain import OPTIMISER, Pretrainer
-from repro.image.recipe import ImageRecipe, paper, trains
+from repro.image.recipe import JCL, SCE, ImageRecipe, paper, trains
 from repro.recipe import Rows
 from repro.run import group
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
@@ -62,10 +61,12 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
         select: how the epoch of the probe was chosen.
     """
     (accuracies, test), select = _accuracies(learner), learner.recipe.select
+    with torch.no_grad():
+        embeddings = learner.model.embed(test)
     return {
         "linear": accuracies["linear_best" if select == "best_on_test" else "linear"],
         "knn1": accuracies["knn1"],
-        "embedding_spread": spread(learner.embed(test)),
+        "embedding_spread": spread(embeddings),
         "select": select,
     }
 
@@ -109,15 +110,13 @@ def examples(dataset: str, *, subset: bool = False) -> dict[str, Tensor]:
 
 def _accuracies(learner: Pretrainer) -> tuple[dict[str, float], Tensor]:
     """What `along` gives, and the features of the test split."""
-    recipe, data = learner.recipe, learner.data
-    train, test = (learner.features(split.nonzero().flatten()) for split in (data.train, data.test))
-    train_labels, test_labels = (data.labels[split].to(learner.device) for split in (data.train, data.test))
+    recipe, (train, train_labels, test, test_labels) = learner.recipe, learner.labelled()
     linear = linear_probe(
         train if recipe.probe_view == "centred" else _augmented(learner),
         train_labels,
         test,
         test_labels,
-        classes=len(data.classes),
+        classes=len(learner.data.classes),
         batch=recipe.probe_batch,
         rates=dropping_rates(recipe.probe_epochs, recipe.probe_learning_rate),
         momentum=recipe.probe_momentum,

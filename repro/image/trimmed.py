@@ -1,8 +1,5 @@
 """Convolutions that leave out what meets only padding."""
 
-from typing import Self
-
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
@@ -15,15 +12,6 @@ class TrimmedConv2d(nn.Conv2d):
 
     Not for other padding than zeros, nor for dilation.
     """
-
-    @classmethod
-    def of(cls, whole: nn.Conv2d) -> Self:
-        """One with the weights of a convolution, themselves and no copies."""
-        channels, shape = (whole.in_channels, whole.out_channels), (whole.kernel_size, whole.stride, whole.padding)
-        with torch.device("meta"):  # without draws for weights that are replaced
-            convolution = cls(*channels, *shape, groups=whole.groups, bias=whole.bias is not None)
-        convolution.weight, convolution.bias = whole.weight, whole.bias
-        return convolution
 
     def forward(self, images: Tensor) -> Tensor:
         """Maps (N, out, H', W') of images (N, in, H, W)."""
@@ -51,8 +39,7 @@ def _places(size: int, kernel: int, stride: int, padding: int) -> int:
 
 
 def trim(network: nn.Module) -> None:
-    """Put a `TrimmedConv2d` of the same weights in the place of every convolution inside a network."""
+    """Make every convolution of a network a `TrimmedConv2d`."""
     for module in network.modules():
-        for name, part in module.named_children():
-            if type(part) is nn.Conv2d:
-                setattr(module, name, TrimmedConv2d.of(part))
+        if type(module) is nn.Conv2d:
+            module.__class__ = TrimmedConv2d  # the weights and all else stay

@@ -1,7 +1,7 @@
 """What finished cells leave in their folders: the state of their learner, and what was computed from it once."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from pandas import DataFrame
@@ -10,9 +10,6 @@ from repro.run import device as devices
 from repro.run import frames
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
-
-if TYPE_CHECKING:
-    from repro.table import Study  # above this module, which is handed studies
 
 
 def checkpoint(key: str, store: Store) -> dict[str, Any]:
@@ -27,7 +24,7 @@ def checkpoint(key: str, store: Store) -> dict[str, Any]:
     return state["learner"]
 
 
-def restored(cell: Cell, study: "Study", device: torch.device, **changes: Any) -> Any:
+def restored(cell: Cell, study: Any, device: torch.device, **changes: Any) -> Any:
     """The learner of a finished cell with its last weights, on any device; what it draws from begins anew.
 
     Of studies whose cells have several learners it is the main one. Changes of its recipe give it other data.

@@ -17,11 +17,10 @@ from repro.run.store import Run
 
 if TYPE_CHECKING:
     from repro.run.learner import Learner
-    from repro.table import Study  # above this module, which is handed studies
 
 
 def train(
-    run: Run, progress: tqdm, *, study: "Study", device: torch.device, tensorboard: Path | None = None
+    run: Run, progress: tqdm, *, study: Any, device: torch.device, tensorboard: Path | None = None
 ) -> Generator[None, None, dict[str, Any]]:
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
@@ -30,7 +29,7 @@ def train(
     Args:
         run: of the cell.
         progress: a bar to count steps on, and the evaluation.
-        study: the cell's.
+        study: the cell's, a `repro.table.Study`.
         device: to train on.
         tensorboard: gets a folder named after the cell, with what it reports.
 
@@ -65,7 +64,7 @@ def train(
 
 
 def _fitted(
-    run: Run, learner: "Learner", progress: tqdm, study: "Study", tensorboard: Path | None
+    run: Run, learner: "Learner", progress: tqdm, study: Any, tensorboard: Path | None
 ) -> Generator[None, None, dict[str, Any]]:
     """Train one learner of a run's cell to its end in the folder of its name; returns what it cost."""
     if devices.first():

@@ -1,12 +1,22 @@
 """What happens to the coordinates of a recording before training. NumPy alone, float64, one recording at a time."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 FRAMES = 50                   # frames after resampling
 RESOLUTION = 1e-6             # metres; NW-UCLA's files give six decimals
 KINECT = (0, 1, 12, 16)       # joints of a body's frame of reference: middle of the hip, spine, left and right hip
+
+
+class Recording(NamedTuple):
+    """One recording, as the sensor gave it."""
+
+    frames: np.ndarray        # (T, joints, 3), metres in the camera's frame of reference
+    label: int                # place in the manifest's actions
+    subject: int = 1          # the person, from 1
+    view: int = 1             # the camera, from 1
 
 
 def transform(frames: np.ndarray, pipeline: str, axes: Sequence[int] = KINECT) -> np.ndarray:

@@ -119,7 +119,7 @@ class Pretrainer(Learner):
     def observe(self) -> None:
         """Look at the test split where the recipe selects there, and remember the best weights."""
         if self.kept and self.taken % (self.recipe.select_every * self.steps_per_epoch) == 0:
-            accuracy = self.accuracy_on_test()
+            accuracy = nearest_neighbour(*split(self.data, self.features(self.data)[0]))
             if accuracy > self.best:
                 self.best, self.weights = accuracy, copy.deepcopy(self.model.state_dict())
 
@@ -197,11 +197,6 @@ class Pretrainer(Learner):
             decoded = decoded.masked_fill(padding[:, :, None], 0)
             squares += torch.stack([values.square().sum(dtype=torch.float64) for values in (decoded, batch)])
         return (squares[0] / squares[1]).sqrt().item()
-
-    def accuracy_on_test(self) -> float:
-        """1-NN accuracy of the readouts in percent, test samples against training samples."""
-        readouts, _ = self.features(self.data)
-        return nearest_neighbour(*split(self.data, readouts))
 
     def restore(self) -> None:
         """Put the best weights into the model, to evaluate it; nothing if the test split was never looked at."""

@@ -3,42 +3,22 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from repro.data.manifest import Manifest
 from repro.recipe import choose
+from repro.skeleton.pipelines import Recording
 
 Members = Sequence[tuple[str, bytes]]
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e\d\d_v(\d\d)\.json")
 UCLA_ACTIONS = (1, 2, 3, 4, 5, 6, 8, 9, 11, 12)  # their numbers in a file name, in the order of the labels
 
-
-class Recording(NamedTuple):
-    """One recording, as the sensor gave it."""
-
-    frames: np.ndarray        # (T, joints, 3), metres in the camera's frame of reference
-    label: int                # place in the manifest's actions
-    subject: int = 1          # the person, from 1
-    view: int = 1             # the camera, from 1
-
-
+# Of the (name, contents) pairs of all files of the official distribution, sorted by name; raises ValueError, naming the
+# file, if one cannot be read. Manifests name one of `READERS`.
 Reader = Callable[[Members, Manifest], Iterator[Recording]]
-READERS: dict[str, Reader] = {}
 
 
-def reader(read: Reader) -> Reader:
-    """Decorates a function that manifests may name as their reader.
-
-    It takes the (name, contents) pairs of all files of the official distribution, sorted by name, and the manifest, and
-    gives recordings. It raises ValueError, naming the file, if one cannot be read.
-    """
-    READERS[read.__name__] = read
-    return read
-
-
-@reader
 def ucla(members: Members, declared: Manifest) -> Iterator[Recording]:
     """NW-UCLA: names such as `a01_s01_e00_v01.json` give action, subject, take and view."""
     for name, contents in members:
@@ -47,12 +27,14 @@ def ucla(members: Members, declared: Manifest) -> Iterator[Recording]:
         yield Recording(frames, UCLA_ACTIONS.index(action), subject, view)
 
 
-@reader
 def synthetic(members: Members, declared: Manifest) -> Iterator[Recording]:
     """The bundled skeletons, of no file."""
     from repro.skeleton.synthetic import generate
 
     yield from generate()
+
+
+READERS: dict[str, Reader] = {read.__name__: read for read in (ucla, synthetic)}
 
 
 def read(members: Members, declared: Manifest) -> dict[str, np.ndarray]:

@@ -45,10 +45,8 @@ def constants(recipe: SkeletonRecipe) -> Rows:
 def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonModel:
     """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating.
 
-    Its weights are the last, or those that the recipe has selected. ValueError if the state has an earlier form.
+    Its weights are the last, or those that the recipe has selected.
     """
-    if "model" not in state:
-        raise ValueError("its checkpoint has an earlier form; delete its folder and run the table again")
     weights = state["weights"] if state.get("best", -1) >= 0 else state["model"]
     features = len(weights["decoder.output.bias"])
     model = SkeletonModel(recipe, features, bones_of(recipe.dataset, features))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from repro.skeleton.performers import ACTIONS, BONES, MARGIN, MIRRORED, RATE, Person
-from repro.skeleton.readers import Recording
+from repro.skeleton.pipelines import Recording
 
 SEED = 20200519
 PEOPLE, TAKES, LEFT_HANDED = 10, 4, (3, 8)

@@ -1,17 +1,21 @@
 """The terms that objectives on skeletons consist of: what each looks at, and its loss. Another is one more `Term`.
 
-A loss imports what it needs when it is called: recipes, which name terms, need no torch.
+Recipes, which name terms, need no torch: losses are imported when they are called.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from repro.table import Lazy
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from repro.skeleton.recipe import SkeletonRecipe
-
+OBJECTIVES = "repro.contrast.objectives"
+attraction, info_nce = Lazy(OBJECTIVES, "attraction"), Lazy(OBJECTIVES, "info_nce")
+reconstruction, squared_error = Lazy(OBJECTIVES, "reconstruction"), Lazy(OBJECTIVES, "squared_error")
+sequence_contrast = Lazy(OBJECTIVES, "sequence_contrast")
 PRINTED = ("AE", "CE", "AD", "CD")  # attractive or contrastive, encoder or decoder: the paper prints their subsets
 KINDS = ("readout", "projected", "embedded", "decoded")
 INPUTS = ("augmented", "clean", "key")
@@ -37,39 +41,31 @@ class Term:
 
     Attributes:
         name: without "+".
-        needs: of a recipe, the inputs that its loss looks at, by kind, one of `KINDS`. Inputs are "augmented", a view;
-            "clean", the sequences as they are; and "key", another view, seen by the momentum encoder. Where a key is
-            needed the momentum encoder follows; embedded and decoded keys go to the dictionary of their kind.
-        loss: its scalar mean over the batch, of what it needs and a recipe.
+        needs: of a `SkeletonRecipe`, the inputs that its loss looks at, by kind, one of `KINDS`. Inputs are
+            "augmented", a view; "clean", the sequences as they are; and "key", another view, seen by the momentum
+            encoder, which then follows. Embedded and decoded keys go to the dictionary of their kind.
+        loss: its scalar mean over the batch, of what it needs and the recipe.
     """
 
     name: str
-    needs: "Callable[[SkeletonRecipe], Mapping[str, tuple[str, ...]]]"
-    loss: "Callable[[Batch, SkeletonRecipe], Tensor]"
+    needs: Callable[[Any], Mapping[str, tuple[str, ...]]]
+    loss: "Callable[[Batch, Any], Tensor]"
 
 
-def _attraction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    from repro.contrast.objectives import attraction
-
+def _attraction(batch: Batch, recipe: Any) -> "Tensor":
     return attraction(batch.embedded["augmented"], batch.embedded["clean"])
 
 
-def _contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    from repro.contrast.objectives import info_nce
-
+def _contrast(batch: Batch, recipe: Any) -> "Tensor":
     return info_nce(batch.embedded["augmented"], batch.embedded["key"], batch.dictionary, recipe.temperature)
 
 
-def _reconstruction(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    from repro.contrast.objectives import reconstruction, squared_error
-
+def _reconstruction(batch: Batch, recipe: Any) -> "Tensor":
     loss = {"l1": reconstruction, "squared": squared_error}[recipe.ad_loss]
     return loss(batch.decoded[recipe.ad_input], batch.clean, batch.lengths)
 
 
-def _sequence_contrast(batch: Batch, recipe: "SkeletonRecipe") -> "Tensor":
-    from repro.contrast.objectives import sequence_contrast
-
+def _sequence_contrast(batch: Batch, recipe: Any) -> "Tensor":
     query, key, negatives = batch.decoded["augmented"], batch.decoded["key"], batch.sequence_dictionary
     return sequence_contrast(query, key, negatives, batch.lengths, recipe.temperature)
 

@@ -15,7 +15,7 @@ run("run", "image_methods", *words.split()[:2], "--plan")
 rows = repro.run_table("image_methods", method="vicreg", preset="smoke", train="never")
 repro.draw("image_methods", rows).savefig("drawn.svg")
 """
-TOUCHED = ["repro/image/pretrain.py", "repro/image/methods.py", "tests/image/test_vicreg.py"]
+TOUCHED = ["repro/image/pretrain.py", "repro/image/recipe.py", "tests/image/test_vicreg.py"]
 
 
 def test_it_is_trained_with_the_parts_and_fields_that_it_needs_and_drawn(tmp_path):

@@ -5,9 +5,8 @@ from made_up_images import made_up
 from torch import nn
 
 from repro.image.augment import normalisation
-from repro.image.methods import METHODS
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import paper
+from repro.image.recipe import METHODS, paper
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")

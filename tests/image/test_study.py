@@ -9,16 +9,14 @@ import pytest
 import torch
 from ended import finish
 from made_up_images import made_up, use_tiny_trunk
-from states import assert_equal_states
 from tqdm import tqdm
 
 from repro import run_table
-from repro.encoders import load
+from repro.encoders import export, load
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
-from repro.image.methods import METHODS
 from repro.image.pretrain import Pretrainer
-from repro.image.recipe import IMAGES, paper, smoke
+from repro.image.recipe import IMAGES, METHODS, paper, smoke
 from repro.run import group, training
 from repro.run.evaluate import linear_probe
 from repro.run.finished import checkpoint, restored
@@ -165,36 +163,31 @@ def trained(store, chosen):
 
 
 @pytest.mark.parametrize("changes", [{}, {"channels_last": True, "groups": 2, "head": "moco_v2"}], ids=str)
-def test_weights_are_written_and_read_back(store, data, tmp_path, repro, changes):
+def test_weights_are_written_and_read_back(store, data, tmp_path, changes):
     chosen = small_cell("moco", **changes)
     trained(store, chosen)
-    path = tmp_path / "encoder.safetensors"
-    assert repro("results", "weights", chosen.key, "--output", str(path)) == (0, f"{path}\n", "")
+    path = export(chosen.key, tmp_path / "encoder.safetensors")
     model = study.trained_model(checkpoint(chosen.key, Store(store.root)), chosen.recipe)
     assert not model.training
-    again, untrained = restored(chosen, IMAGES, CPU), Pretrainer(chosen.recipe, data, 5, CPU)
+    again = restored(chosen, IMAGES, CPU)
     assert again.taken == 4
     index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
     expected = again.features(index)
-    assert not torch.allclose(expected, untrained.features(index))
     with torch.no_grad():
         torch.testing.assert_close(model.features(images), expected)
-        torch.testing.assert_close(model(images), again.embed(expected))
+        torch.testing.assert_close(model(images), again.model.embed(expected))
     encoder = load(path)
-    assert_equal_states(model.trunk.state_dict(), encoder.model.state_dict())
     torch.testing.assert_close(encoder(data.images), expected)
-    assert encoder.view == CentredView(8, DIGITS, 8) and not encoder(data.images).requires_grad
-    assert encoder.recipe == chosen.recipe.to_dict() and encoder.provenance["key"] == chosen.key
+    assert encoder.view == CentredView(8, DIGITS, 8) and encoder.recipe == chosen.recipe.to_dict()
 
 
-def test_weights_of_a_study_that_has_none_in_files_are_refused(store, repro):
+def test_weights_of_a_study_that_has_none_in_files_are_refused(store):
     chosen = small_cell()
     _, run = trained(store, chosen)
     described = json.loads((run.folder / "recipe.json").read_text())
     (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
-    status, out, errors = repro("results", "weights", chosen.key)
-    assert status == 2 and out == "" and "Traceback" not in errors
-    assert f"key={chosen.key!r} is a cell of clips; weights are those of images and skeletons" in errors
+    with pytest.raises(ValueError, match="is a cell of clips; weights are those of images and skeletons"):
+        export(chosen.key)
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():
@@ -227,8 +220,6 @@ def test_what_processes_can_share_is_not_refused(monkeypatch):
     split = smoke("digits", "sce", groups=2, whole_query=True)
     IMAGES.check(split, CPU)  # in one process
     monkeypatch.setattr(group, "process", lambda: (0, 2))
-    with pytest.raises(ValueError, match="whole_query=True normalises the queries of a batch together"):
-        IMAGES.check(split, CPU)
     IMAGES.check(split.replace(method="moco"), CPU)  # which does not use it
     IMAGES.check(smoke("digits", "random"), CPU)  # which has no batches
 

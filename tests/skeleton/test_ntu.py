@@ -52,7 +52,7 @@ HUGE = body(6)
 HUGE[:, :, 0], HUGE[4, 7, 0] = -3.4e38, 3.4e38
 
 
-@pytest.mark.parametrize(("contents", "message"), [
+@pytest.mark.parametrize(("contents", "message", "pipeline"), [(*refused, "authors") for refused in (
     *((text(COMING)[: int(share * len(text(COMING)))], "truncated") for share in np.linspace(0, 1, 7, endpoint=False)),
     (b"\xff\xfe\x00", "frame 0 is truncated or damaged: invalid literal for int"),
     (changed(0, b"7"), "frame 6 is truncated or damaged: it ends"),
@@ -67,19 +67,13 @@ HUGE[:, :, 0], HUGE[4, 7, 0] = -3.4e38, 3.4e38
     (changed(60, b"0.1 nan 1" + b" 1" * 9), "a coordinate of frame 1 is not finite"),
     (text([[], []]), "no frame has a body"), (text([[(FIRST, np.zeros((25, 3)))]]), "no frame has a body"),
     (text(recording((FIRST, 0, HUGE))), "so large that frame 4 of the sequence is not finite"),
+)] + [
+    (text([[], []]), "no frame has a body", "predict_cluster"),
+    (text(recording((FIRST, 0, body(3) * [1, 0, 1]))), "without a coordinate that is exactly zero", "predict_cluster"),
 ], ids=lambda value: "" if isinstance(value, bytes) else value)
-def test_a_file_that_cannot_be_used_is_refused_with_the_frame(contents, message):
+def test_a_file_that_cannot_be_used_is_refused_with_the_frame(contents, message, pipeline):
     with pytest.raises(ValueError, match=message):
-        ntu.transformed(contents, "authors")
-
-
-@pytest.mark.parametrize(("frames", "message"), [
-    ([[], []], "no frame has a body"),
-    (recording((FIRST, 0, body(3) * [1, 0, 1])), "no frame without a coordinate that is exactly zero"),
-])
-def test_predict_cluster_needs_a_body_without_zeros(frames, message):
-    with pytest.raises(ValueError, match=message):
-        ntu.transformed(text(frames), "predict_cluster")
+        ntu.transformed(contents, pipeline)
 
 
 # ---------------------------------------------------------------------------------------------- pipelines

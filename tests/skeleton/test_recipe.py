@@ -1,11 +1,15 @@
 """Recipes: the papers' values, presets and variants, what is refused, and what a recipe does not use."""
 
 import dataclasses
+import functools
 import itertools
 
 import pytest
+import torch
 from made_up_skeletons import tiny
 
+from repro import run_table
+from repro.experiments import find_table
 from repro.skeleton.recipe import METHODS, SUBSETS, SkeletonRecipe, paper
 from repro.skeleton.terms import PRINTED
 
@@ -81,3 +85,21 @@ def test_a_sum_of_terms_leaves_unused_what_all_of_them_do(objectives):
 def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, name, asked):
     recipe = tiny(objectives)
     assert recipe.uses(name, **asked) == recipe.replace(**asked).uses(name) == (objectives != "random")
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
+def test_a_cell_is_the_same_on_every_device(name, choices, runs, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of cells can tell
+    listed = functools.partial(find_table(name).cells, "synthetic", preset="paper", objectives="AE", **choices)
+    assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
+    with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
+        listed(device="cuda", precision="bfloat16")
+
+
+def test_what_a_table_does_not_compare_is_refused_before_anything_is_made(runs):
+    with pytest.raises(ValueError, match="objectives='CE' is not one of: random, AE"):
+        run_table("encoder_collapse", "synthetic", preset="smoke", objectives="CE")
+    assert not runs.exists()

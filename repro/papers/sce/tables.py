@@ -7,8 +7,7 @@ from pandas import Series
 
 from repro import image
 from repro.data import manifest
-from repro.image.methods import METHODS
-from repro.image.recipe import IMAGES
+from repro.image.recipe import IMAGES, METHODS
 from repro.report.printed import printed
 from repro.table import Lazy, Table, by_preset
 
