@@ -247,7 +247,7 @@ def load(
         characters: of a grid, 1 to 9.
         pairs, test_pairs: for training; of each of `validation`, `test` and `held_out`.
         categories: n > 0: every cell has one alphabet, the first n characters of all; 0: each cell has its own.
-        distinct: d > 0: the training pairs repeat d ones of different characters, each at least once; 0: they do not.
+        distinct: d > 0: training pairs repeat d that show different characters, each at least once; 0: each is drawn.
         frequency: of these, else of the characters of every cell in training: "balanced", or "zipf", in proportion to
             1 / rank, over ranks drawn once.
         redrawn, view, augmented: which views training sees, see `Characters` (`view` is its `other_view`).

@@ -58,7 +58,7 @@ def load(
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     digest = hashlib.sha256(f"{clips.digest(made)} {split}".encode()).hexdigest()
-    return Clips(clips.label, digest, clips.listing.classes, **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)
+    return Clips(clips.title, digest, clips.listing.classes, **tensors, rows_per_frame=ROWS_PER_FRAME, window=window)
 
 
 def stored_size(size: int) -> int:

@@ -28,7 +28,7 @@ class Recordings(Source):
     missing: list[str]                                 # clips that the lists name and that have no file
 
     @property
-    def label(self) -> str:
+    def title(self) -> str:
         """The name of the data set; of a part of it, `ucf101 (subset)`."""
         return f"{self.name} (subset)" if self.subset else self.name
 
@@ -60,7 +60,7 @@ def describe(clips: Recordings, made: Arrays) -> list[str]:
     pictures = f"{filmed:,} with pictures ({frames.shape[2]} x {frames.shape[1]}, {len(frames):,} frames), "
     odd = {record["name"]: "; ".join(record["notes"]) for record in made.usable if record["notes"]}
     return [
-        f"{clips.label}: {len(made.names):,} clips of {len({*clips.labels(made).tolist()} - {-1})} of the "
+        f"{clips.title}: {len(made.names):,} clips of {len({*clips.labels(made).tolist()} - {-1})} of the "
         f"{len(clips.listing.classes)} classes; {pictures if filmed else ''}{heard:,} with sound ({len(mel):,} rows); "
         f"{(frames.nbytes + mel.nbytes) / 1e9:,.2f} GB",
         *(f"{split}: {int(masks['train'].sum()):,} train / {int(masks['test'].sum()):,} test"
