@@ -39,7 +39,7 @@ Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
-FROM_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
+FROM_PRESET = ()  # in the place of a row's values: the preset's, unless others are asked for, which depart from nothing
 
 
 def nothing(*about: Any) -> Any:
@@ -242,12 +242,13 @@ class Table:
         study: how its cells are trained and measured.
         rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
             other value holds for the whole row, `FROM_PRESET` leaves it to the preset; a function of preset and data
-            set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
+            set gives one of these. A key that is no field of the recipe says what the row is called, for `columns`.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows; None: whatever the
             recipe takes.
-        columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
+        columns: what tells rows apart, in order; by default what is trained. A field in which two rows differ that
+            look alike by these is one more.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
         printed_by: fields for whose values the paper prints a table each: columns where they are asked for.
@@ -301,15 +302,8 @@ class Table:
 
     @property
     def shown(self) -> list[str]:
-        """What tells rows apart: `columns`, or else what rows are called or train, then the fields that they sweep."""
-        if self.columns:
-            return list(self.columns)
-        names = [name for row in self.rows for name in row if name not in self.study.fields]
-        if not names and len(self.known_methods) > 1:
-            names = [self.study.recipe.named_by]
-        items = [item for row in self.rows for item in row.items()]
-        varied = [name for name, value in items if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*names, *varied]))
+        """What tells rows apart: `columns`, or else what is trained."""
+        return list(self.columns or [self.study.recipe.named_by])
 
     def _rows(self, dataset: str, preset: str) -> list[dict[str, Any]]:
         """The fields of every row for a data set and a preset, without what it is called."""
