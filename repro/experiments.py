@@ -120,7 +120,8 @@ def table_of(
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():
-        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0]}", file=sys.stderr)
+        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0]}",
+                   file=sys.stderr)
     return experiment.rows(stored, asked=asked)
 
 
@@ -135,8 +136,8 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
 
 
 def _train_missing(
-    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str, workers: str | int,
-    tensorboard: bool,
+    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str,
+    workers: str | int, tensorboard: bool,
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
@@ -146,7 +147,8 @@ def _train_missing(
     code.require_as_imported(table.study.modules)
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
-    pool, missing = pool_of(engine, workers, cells, device), sum(store.run(cell).result is None for cell in cells)
+    pool = pool_of(engine, workers, cells, device)
+    missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
         products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
         tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
@@ -402,7 +404,8 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    cells, where, study = [*experiment.asked(device).values()], devices.resolve(device), experiment.declared.study
+    cells, study = [*experiment.asked(device).values()], experiment.declared.study
+    where = devices.resolve(device)
 
     def untrained(cell: Cell, device: "torch.device") -> Any:
         return study.learners(cell.recipe, study.load(cell.recipe), cell.seed, device)

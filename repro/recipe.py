@@ -208,7 +208,7 @@ class Recipe:
 
     @classmethod
     def printed(cls, dataset: str, named: str, **changes: Any) -> Self:
-        """The printed and released values for a data set and for what is trained, a value of the field `named_by`.
+        """The printed and released values for a data set and what is trained, a value of `named_by`.
 
         `changes` replace fields. TypeError and ValueError as of a recipe.
         """
@@ -251,7 +251,7 @@ class Recipe:
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, deciding: Mapping[str, str], otherwise: str = CHOSEN) -> Rows:
-        """(field, value, source) for every field; `deciding` says by field who has decided on it in the paper's place.
+        """(field, value, source) for every field; `deciding` says by field who decided on it in the paper's place.
 
         Of a field that is not in it and leaves the paper's value, that is `otherwise`.
         """

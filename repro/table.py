@@ -39,7 +39,7 @@ Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
-FROM_PRESET = ()  # in the place of a row's values: the preset's, unless others are asked for, which depart from nothing
+FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
 
 
 def nothing(*about: Any) -> Any:
@@ -376,7 +376,8 @@ class Table:
         for name in self.study.fields:
             used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
             values = ["none" if value is None else str(value) for value in used]
-            rows.append((name, ", ".join(values if len(values) < 5 else [*values[:2], "...", values[-1]]) or "-"))
+            shown = values if len(values) < 5 else [*values[:2], "...", values[-1]]
+            rows.append((name, ", ".join(shown) or "-"))
         return rows
 
     def asked(
