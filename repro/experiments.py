@@ -34,7 +34,7 @@ from repro.run import code
 from repro.run import frames as saved_frames
 from repro.run.export import everything, exported, rows_of, with_owners
 from repro.run.store import Cell, Store, warn_once
-from repro.table import Study, Table, require_parameter, resolved
+from repro.table import Study, Table, check_parameters
 
 if TYPE_CHECKING:
     import torch
@@ -52,13 +52,6 @@ def studies() -> dict[str, Study]:
 def find_table(name: str) -> Table:
     """A table by name, of whichever paper; ValueError names those there are."""
     return papers.tables()[choose("table", name, papers.tables())]
-
-
-def check_parameters(names: Iterable[str], allowed: Sequence[str]) -> None:
-    """Raise TypeError unless all of these are parameters of a table; it names tables that have what this one lacks."""
-    for name in names:
-        others = [other for other, table in papers.tables().items() if name in table.study.fields]
-        require_parameter(name, allowed, others)
 
 
 def run_table(
@@ -118,17 +111,17 @@ def table_of(
     """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
 
-    table, asked = experiment.declared, experiment.asked(device)
+    table, asked, store = experiment.declared, experiment.asked(device), Store()
     cells = [*asked.values()]
     if train == "missing":
-        _train_missing(table, asked, devices.resolve(device), engine, workers, tensorboard)
+        _train_missing(table, cells, store, devices.resolve(device), engine, workers, tensorboard)
         table.after(cells, device)
-    stored = everything() if train == "never" else with_owners(rows_of(cells, Store()), exported())
+    stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
     missing = [cell for cell in cells if cell.key not in set(stored["key"])]
     if missing and devices.first():
-        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0].label}, "
-                   f"seed {missing[0].seed}", file=sys.stderr)
+        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0]}",
+                   file=sys.stderr)
     return experiment.rows(stored, asked=asked)
 
 
@@ -143,7 +136,8 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
 
 
 def _train_missing(
-    table: Table, asked: Mapping[str, Cell], device: "torch.device", engine: str, workers: str | int, tensorboard: bool
+    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str,
+    workers: str | int, tensorboard: bool,
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
@@ -153,8 +147,7 @@ def _train_missing(
     code.require_as_imported(table.study.modules)
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
-    cells = [*asked.values()]
-    store, pool = Store(), pool_of(engine, workers, cells, device)
+    pool = pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
         products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
@@ -193,11 +186,8 @@ def by_study() -> dict[str, DataFrame]:
 class Data:
     """What the committed cells of an experiment were trained on: a digest, or one for each value of the field `by`."""
 
-    digest: Digest | dict[Any, Digest] = ""
+    digest: Digest | dict[Any, Digest]
     by: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.digest)
 
     def of(self, recipe: Any) -> str:
         """The digest for a recipe, "" where the entry does not say."""
@@ -225,7 +215,7 @@ class Experiment:
     seeds: Any = "0"
     variant: Any = "none"
     fields: dict[str, Any] = dataclasses.field(default_factory=dict)
-    data: Data = dataclasses.field(default_factory=Data)
+    data: Data | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -256,31 +246,24 @@ class Experiment:
 
     def asked(self, device: str = "cpu") -> dict[str, Cell]:
         """Its cells by key, seed by seed; raises ValueError for what cannot be trained on the device."""
-        cells = self.declared.cells(digest=self.data.of, device=device, **self.arguments)
-        return {cell.key: cell for cell in cells}
+        known = {"digest": self.data.of} if self.data else {}
+        return {cell.key: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
 
     @property
     def at_hand(self) -> "Experiment":
         """The same on the data that are here."""
-        return dataclasses.replace(self, data=Data())
+        return dataclasses.replace(self, data=None)
 
     @property
     def recipes(self) -> set[Any]:
         """The recipes of its cells; no data need be here."""
-        table, dataset = self.declared, self.dataset or self.declared.datasets[0]
-        preset = resolved(self.preset, choose("dataset", dataset, table.datasets))
-        return {cell.recipe for cell in table.asked(dataset, preset, self.variant, **self.fields)}
+        asked = self.declared.asked(self.dataset, self.preset, self.variant, **self.fields)
+        return {cell.recipe for cell in asked}
 
     def rows(
         self, cells: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Cell] | None = None
     ) -> DataFrame:
-        """Its table of stored cells, see `Table.numbers`.
-
-        Args:
-            cells: stored ones.
-            also: further fields that tell rows apart.
-            asked: its cells, by default those of `asked`.
-        """
+        """Its table of stored cells and its own (`asked`) by key, see `Table.numbers`."""
         return self.declared.numbers(asked or self.asked(), cells, [*self.declared.columns_asked(self.fields), *also])
 
     def check(self) -> None:
@@ -290,12 +273,12 @@ class Experiment:
             if name in BESIDE:
                 raise ValueError(f"{name} stands among fields; write it beside them")
         parse_numbers("seeds", self.seeds)
-        recipes, by = self.recipes, self.data.by
-        if isinstance(self.data.digest, dict):
-            choose("by", by, self.declared.study.fields)
-            for value in {getattr(recipe, by) for recipe in recipes} - self.data.digest.keys():
-                raise ValueError(f"data has no digest of {by}={value!r}, only of "
-                                 f"{', '.join(map(str, self.data.digest))}; add it, or leave the value out")
+        recipes, data = self.recipes, self.data
+        if data and isinstance(data.digest, dict):
+            choose("by", data.by, self.declared.study.fields)
+            for value in {getattr(recipe, data.by) for recipe in recipes} - data.digest.keys():
+                raise ValueError(f"data has no digest of {data.by}={value!r}, only of "
+                                 f"{', '.join(map(str, data.digest))}; add it, or leave the value out")
 
 
 @functools.cache
@@ -406,8 +389,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     asked_for = experiment.changed(choices)
-    read_alone = train == "never" and name in papers.saved() and asked_for.recipes <= experiment.recipes
-    if read_alone:
+    if train == "never" and asked_for.recipes <= experiment.recipes:
         return asked_for
     here = asked_for.at_hand
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
@@ -422,7 +404,10 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    cells = [*experiment.asked(device).values()]
+    cells, study = [*experiment.asked(device).values()], experiment.declared.study
     where = devices.resolve(device)
-    processes = pool_of(engine, workers, cells, where).count()
-    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
+
+    def untrained(cell: Cell, device: "torch.device") -> Any:
+        return study.learners(cell.recipe, study.load(cell.recipe), cell.seed, device)
+
+    return planned.plan(cells, untrained, Store(), where, pool_of(engine, workers, cells, where).count())

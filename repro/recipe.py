@@ -174,8 +174,10 @@ class Recipe:
                 raise ValueError(f"{name}={value} should be finite")
             if field.metadata.get("allowed") is not None:
                 choose(name, value, field.metadata["allowed"])
-            if field.metadata.get("least") is not None and value is not None:
-                _check_range(name, value, field.metadata["least"], field.metadata["most"])
+            least, most = field.metadata.get("least"), field.metadata.get("most")
+            if least is not None and value is not None and not least <= value <= most:
+                expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
+                raise ValueError(f"{name}={value} should be {expected}")
 
     @property
     def main_measures(self) -> Sequence[str]:
@@ -206,15 +208,9 @@ class Recipe:
 
     @classmethod
     def printed(cls, dataset: str, named: str, **changes: Any) -> Self:
-        """The printed and released values for a data set and for what is trained, such as a method.
+        """The printed and released values for a data set and what is trained, a value of `named_by`.
 
-        Args:
-            dataset: as the field of that name.
-            named: what is trained, a value of the field `named_by`.
-            changes: replace fields.
-
-        Raises:
-            TypeError, ValueError: as for a recipe.
+        `changes` replace fields. TypeError and ValueError as of a recipe.
         """
         recipe = cls(**{"dataset": dataset, cls.named_by: named})
         return recipe.replace(**{name: value for name, (value, _) in recipe.particular().items()} | changes)
@@ -254,33 +250,23 @@ class Recipe:
         kinds = _types_of(cls)[name]
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
-    def described(self, deciding: Mapping[str, str]) -> Rows:
-        """(field, value, source) for every field.
+    def described(self, deciding: Mapping[str, str], otherwise: str = CHOSEN) -> Rows:
+        """(field, value, source) for every field; `deciding` says by field who decided on it in the paper's place.
 
-        Args:
-            deciding: by field, who has decided on it where the value is not the paper's, a user unless it says so; of
-                fields that a user has `CHOSEN` the source says that even where the value is the paper's.
+        Of a field that is not in it and leaves the paper's value, that is `otherwise`.
         """
         rows, particular = [], self.particular()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
-            decided = deciding.get(field.name, CHOSEN)
-            if value != usual or deciding.get(field.name) == CHOSEN:
-                source = f"{decided} (default {usual})"
+            if field.name in deciding or value != usual:
+                source = f"{deciding.get(field.name, otherwise)} (default {usual})"
             rows.append((field.name, value, source))
         return rows
 
     def particular(self) -> Values:
         """Where the paper's recipe for this data set and method leaves the defaults, with the sources."""
         return {}
-
-
-def _check_range(parameter: str, value: float, least: float, most: float) -> None:
-    """Raise ValueError unless a number is between the two."""
-    if not least <= value <= most:
-        expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
-        raise ValueError(f"{parameter}={value} should be {expected}")
 
 
 def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:

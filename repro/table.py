@@ -17,15 +17,13 @@ import inspect
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers, swept
+from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers
 from repro.report.text import in_text
 from repro.run import code
 from repro.run.export import committed_fields, rows_of
@@ -40,11 +38,8 @@ if TYPE_CHECKING:
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-SYMBOLS = {  # what papers and other code call a field
-    "lambda": ("strength", "weight"), "tau": ("temperature",), "lr": ("learning_rate",), "batch_size": ("batch",),
-}
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
-FROM_PRESET = ()  # in the place of a row's values: the field tells rows apart, and is the preset's unless asked for
+FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
 
 
 def nothing(*about: Any) -> Any:
@@ -130,19 +125,6 @@ class Study:
         """The fields of its recipes."""
         return [field.name for field in dataclasses.fields(self.recipe)]
 
-    def cell(
-        self, recipe: Recipe, seed: int, preset: str, changes: Fields | None = None, *, digest: str = "",
-    ) -> Cell:
-        """The cell of a recipe and a seed.
-
-        Args:
-            recipe, seed, preset: of the cell.
-            changes: the fields in which the recipe was asked to leave its preset.
-            digest: of the data that it is trained on; by default those that are here, for which this raises as `load`.
-        """
-        return self.on_data(Cell(self.name, recipe, seed, preset, recipe.dataset, "", self.version, self.evaluation,
-                                 dict(changes or {}), self.trained(recipe, preset)), digest)
-
     def on_data(self, cell: Cell, digest: str = "") -> Cell:
         """The cell on the data of a digest, by default on those that are here, for which this raises as `load`."""
         if digest:
@@ -163,13 +145,8 @@ class Study:
 
         An evaluation that only added measures counts as the one before it. Those of later code than this are left out.
         """
-        def measured_alike(evaluation: int) -> int:
-            while evaluation in self.additions:
-                evaluation -= 1
-            return evaluation
-
         known = evaluations <= self.evaluation
-        alike = evaluations.map(measured_alike).where(known)
+        alike = evaluations.map(lambda number: max({*range(1, number + 1)} - {*self.additions})).where(known)
         return known & (alike == alike.groupby(recipes).transform("max"))
 
     @property
@@ -194,10 +171,6 @@ class Study:
         return (f"{len(keys)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
                 "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
-    def untrained(self, cell: Cell, device: "torch.device") -> "Iterator[Learner]":
-        """The learners of a cell, one after the other, before their first steps."""
-        yield from self.learners(cell.recipe, self.load(cell.recipe), cell.seed, device)
-
     def tidy(self, cells: DataFrame) -> DataFrame:
         """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
 
@@ -211,21 +184,17 @@ class Study:
             except ValueError as error:
                 warn_once(str(error))
                 continue
-            changes, cost = json.loads(cell["changes"]), json.loads(cell["cost"])
+            changes, metrics, cost = (json.loads(cell[part]) for part in ("changes", "metrics", "cost"))
             cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
             cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
             cell["measure"] = next(iter(recipe.main_measures), "")
-            metrics = json.loads(cell.pop("metrics"))
             cell |= metrics | {"evaluation": evaluation_of(metrics)}
-            del cell["recipe"]
-            rows.append(cell | {name: getattr(recipe, name) for name in self.fields if name not in cell})
-        if not rows:
-            columns = dict.fromkeys([*cells, "finished", "named", "measure", *self.fields])
-            return DataFrame(columns=[name for name in columns if name not in ("recipe", "metrics")], dtype=object)
-        objects = DataFrame(rows, dtype=object)
+            rows.append(cell | {name: value for name, value in recipe.to_dict().items() if name not in cell})
+        columns = [*dict.fromkeys([*cells, "finished", "named", "measure", *self.fields])]  # where there are no rows
+        tidied = DataFrame(rows, columns=None if rows else columns, dtype=object).drop(columns=["recipe", "metrics"])
         return DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in self.fields and column.isna().any() else column.infer_objects()
-            for name, column in objects.items()
+            for name, column in tidied.items()
         })
 
     def stored_recipe(self, cell: Fields) -> Any:
@@ -274,16 +243,17 @@ class Table:
         study: how its cells are trained and measured.
         rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
             other value holds for the whole row, `FROM_PRESET` leaves it to the preset; a function of preset and data
-            set gives one of these. A key that is no field of the recipe is a column that says what the row is called.
+            set gives one of these. A key that is no field of the recipe says what the row is called, for `columns`.
             Methods that are asked for replace those that a row sweeps; a row of one other method is left out.
         datasets: those it can be made on: the default, which comes with the package, then the paper's, then others.
         methods: values of the naming field that may be asked for; by default those of the rows; None: whatever the
             recipe takes.
-        columns: what tells rows apart, in order; by default what rows are called, and what they sweep.
+        columns: what tells rows apart, in order; by default what is trained. A field in which two rows differ that
+            look alike by these is one more.
         printed: the printed number (percent) of a row, which has the fields of its recipe and what `arrange` adds as
             attributes; NaN where the paper prints none.
         printed_by: fields for whose values the paper prints a table each: columns where they are asked for.
-        measures: what is shown of a row, the first as `ours` unless `arrange` adds a column "value".
+        measures: numbers that are shown of a row, the first as `ours` unless `arrange` adds a column "value".
         arrange: of finished cells, what is averaged over seeds: what only this table does. `recipe_number` tells the
             recipes apart, and where several of them make one row it is that of the first.
         plot: how its rows are drawn, if they are.
@@ -333,15 +303,8 @@ class Table:
 
     @property
     def shown(self) -> list[str]:
-        """What tells rows apart: `columns`, or else what rows are called or train, then the fields that they sweep."""
-        if self.columns:
-            return list(self.columns)
-        names = [name for row in self.rows for name in row if name not in self.study.fields]
-        if not names and len(self.known_methods) > 1:
-            names = [self.study.recipe.named_by]
-        items = [item for row in self.rows for item in row.items()]
-        varied = [name for name, value in items if isinstance(value, tuple) or callable(value)]
-        return list(dict.fromkeys([*names, *varied]))
+        """What tells rows apart: `columns`, or else what is trained."""
+        return list(self.columns or [self.study.recipe.named_by])
 
     def _rows(self, dataset: str, preset: str) -> list[dict[str, Any]]:
         """The fields of every row for a data set and a preset, without what it is called."""
@@ -368,8 +331,6 @@ class Table:
         from repro.run import device as devices
         from repro.run.group import check_alone
 
-        dataset = self.datasets[0] if dataset is None else dataset
-        preset = resolved(preset, choose("dataset", dataset, self.datasets))
         numbers = parse_numbers("seeds", seeds)
         asked = self.asked(dataset, preset, variant, **fields)
         where = devices.resolve(device)
@@ -388,76 +349,71 @@ class Table:
         The recipe is the one that uses most of the fields asked for; of several it uses most fields, or is the first.
         Arguments as for `run_table`, but the data set is by default the first that does not come with the package.
         """
-        data = self._real_data if dataset is None else dataset
-        preset = resolved(preset, choose("dataset", data, self.datasets))
-        bundle, asked = self.study.variants.get(variant, {}), [name for name in fields if fields[name] != "auto"]
+        real = next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
+        asked = [name for name, value in fields.items() if value != "auto"]
+        bundle = self.study.variants.get(variant, {})
 
-        def fields_used(row: Cell) -> tuple[int, int]:
-            return sum(map(row.recipe.uses, {*asked, *bundle})), sum(map(row.recipe.uses, self.study.fields))
+        def fields_used(cell: Cell) -> tuple[int, int]:
+            return sum(map(cell.recipe.uses, {*asked, *bundle})), sum(map(cell.recipe.uses, self.study.fields))
 
-        shown = max(self.asked(data, preset, variant, **fields), key=fields_used)
-        recipe, table_rows = shown.recipe, self._rows(data, preset)
-        usual = self.study.presets[preset](data, getattr(recipe, self.study.recipe.named_by))
-        sources: dict[str, str] = {}
-        deciding = {"dataset": "data set of this table" if dataset is None else CHOSEN}
-        for name in self.study.fields:
-            if name in asked:
-                deciding[name] = CHOSEN
-            elif name in bundle:
-                sources[name] = f"variant {variant}"
-            elif table_rows[shown.row].get(name, FROM_PRESET) != FROM_PRESET:
-                values = _given(table_rows, name)
-                varied = f"varied by this table: {', '.join(map(str, values))}"
-                sources[name] = varied if len(values) > 1 else "fixed by this table"
-            elif name != "dataset":
-                as_usual = getattr(usual, name) == getattr(recipe, name)
-                deciding[name] = f"preset {preset}" if as_usual else "follows from others"
-        rows = []
-        for name, value, source in recipe.described(deciding):
-            if recipe.uses(name):
-                rows.append((name, value, sources.get(name, source)))
-        return [*rows, *self.study.constants(recipe)]
+        shown = max(self.asked(real if dataset is None else dataset, preset, variant, **fields), key=fields_used)
+        recipe, row = shown.recipe, self._rows(shown.dataset, shown.preset)[shown.row]
+        usual = self.study.presets[shown.preset](shown.dataset, getattr(recipe, recipe.named_by)).to_dict()
+        of_row = [name for name, value in row.items() if value != FROM_PRESET]
+        deciding = {name: "follows from others" for name, value in recipe.to_dict().items() if value != usual[name]}
+        deciding |= dict.fromkeys(of_row, "this table") | dict.fromkeys(bundle, f"variant {variant}")
+        deciding |= dict.fromkeys(asked, CHOSEN) | {"dataset": "this table" if dataset is None else CHOSEN}
+        described = recipe.described(deciding, f"preset {shown.preset}")
+        return [*(row for row in described if recipe.uses(row[0])), *self.study.constants(recipe)]
 
     def options(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
     ) -> list[tuple[str, str]]:
-        """Every field with the values that `run_table` would take with these arguments, "-" if no recipe uses it."""
-        dataset = self.datasets[0] if dataset is None else dataset
-        preset = resolved(preset, choose("dataset", dataset, self.datasets))
-        recipes = [cell.recipe for cell in self.asked(dataset, preset, variant, **fields)]
-        return [(name, _in_brief(recipes, name)) for name in self.study.fields]
+        """Every field with the values that `run_table` would take with these arguments, "-" if no recipe uses it.
 
-    @property
-    def _real_data(self) -> str:
-        """The first of its data sets that does not come with the package."""
-        return next((name for name in self.datasets if not manifest.bundled(name)), self.datasets[0])
+        Of more than four values these are the first ones and the last.
+        """
+        recipes, rows = [cell.recipe for cell in self.asked(dataset, preset, variant, **fields)], []
+        for name in self.study.fields:
+            used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
+            values = ["none" if value is None else str(value) for value in used]
+            shown = values if len(values) < 5 else [*values[:2], "...", values[-1]]
+            rows.append((name, ", ".join(shown) or "-"))
+        return rows
 
-    def asked(self, dataset: str, preset: str, variant: str = "none", **fields: Any) -> list[Cell]:
+    def asked(
+        self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
+    ) -> list[Cell]:
         """The cells of the rows with every combination of the fields asked for, of no data yet; raises as `cells`.
 
         Of equal recipes there is one, of the row from which it departs least. A row whose training or evaluation does
         not use a field keeps it as its preset has it, so that it is the usual cell.
         """
-        for name in fields:
-            require_parameter(name, self.parameters)
         study, named = self.study, self.study.recipe.named_by
+        dataset = choose("dataset", self.datasets[0] if dataset is None else dataset, self.datasets)
+        if choose("preset", preset, ("auto", *study.presets)) == "auto":
+            preset = "quick" if manifest.bundled(dataset) else "paper"
+        check_parameters(fields, self.parameters)
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
-            if self.methods is not None and method not in self.known_methods:
-                # named as it was asked for: "all" stands for several
-                choose(named, method if method in swept(fields[named]) else fields[named], self.known_methods)
+            if self.methods is not None:
+                choose(named, method, self.known_methods)
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
         cells: list[Cell] = []
         for number in range(len(self.rows)):
             cells += self._of_row(number, dataset, preset, bundle, asked)
-        recipes = [cell.recipe for cell in cells]
-        for name in asked:
-            if not any(recipe.uses(name) for recipe in recipes):
-                raise _changing_nothing(f"{name}={fields[name]!r}", [name], recipes)
+        used = [name for name in asked if any(cell.recipe.uses(name) for cell in cells)]
+        unused = {f"{name}={fields[name]!r}": [name] for name in asked if name not in used}
         if bundle and not any(cell.changes.keys() & bundle.keys() - asked.keys() for cell in cells):
-            raise _changing_nothing(f"variant={variant!r}", [*bundle], recipes)
+            unused[f"variant={variant!r}"] = [*bundle]
+        for what, names in unused.items():
+            methods = dict.fromkeys(getattr(cell.recipe, named) for cell in cells)
+            users = dict.fromkeys(user for name in names for user in cells[0].recipe.users(name))
+            others = bool(users) and users.keys().isdisjoint(methods)  # else these values stand already
+            hint = f"used by {', '.join(users)}: leave it out, or choose these too" if others else "leave it out"
+            raise ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")
 
         def distance(cell: Cell) -> tuple[int, int]:
             """In how many fields a recipe departs, and how many of these its row sets."""
@@ -487,11 +443,11 @@ class Table:
             wanted = {name: wanted[name] for name in study.fields if name in wanted and usual.uses(name, **wanted)}
             recipe = make(dataset, method, **wanted)
             changes, departures = {}, {}
-            for name in wanted:
+            for name in (name for name in wanted if name != "subset"):  # which the name of the data says
                 value, of_row = getattr(recipe, name), row.get(name, getattr(usual, name))
-                if name != "subset" and value != getattr(usual, name):
+                if value != getattr(usual, name):
                     changes[name] = value
-                if value != of_row and not isinstance(of_row, tuple) and name not in (*self.printed_by, "subset"):
+                if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
                     departures[name] = value
             yield Cell(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
                        study.trained(recipe, preset), number, called, departures)
@@ -504,16 +460,14 @@ class Table:
             cells: stored ones, of `run.export`; those of other keys are passed over.
             also: further fields that tell rows apart.
         """
-        columns = list(dict.fromkeys([*self.shown, *also]))
-        rows = self._finished(by_key, cells)
+        columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_key, cells)
         if rows.empty:
             table = DataFrame(columns=[*columns, *NUMBERS, *self.measures])
             table.attrs = rows.attrs
             return table
-        measures = [name for name in self.measures if name in rows]
+        measures = self.measures
         if "value" not in rows:
-            rows = rows.assign(value=rows.get(self.measures[0], math.nan))
-            measures = [name for name in measures if name != self.measures[0]]
+            rows, measures = rows.assign(value=rows.get(measures[0], math.nan)), measures[1:]
         groups = rows.groupby([rows[name].map(str) for name in ("recipe_number", *columns)], sort=False)
         first = groups.nth(0)
         twins = first[first[columns].map(str).duplicated(keep=False)]
@@ -523,20 +477,19 @@ class Table:
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
-        named = [SimpleNamespace(**row) for row in first.to_dict("records")]
-        bundled = manifest.bundled(first["dataset"].iloc[0])
-        table["published"] = [math.nan if bundled else self.printed(row) for row in named]
+        bundled, described = manifest.bundled(first["dataset"].iloc[0]), [*first.itertuples(index=False)]
+        table["published"] = [math.nan if bundled else self.printed(row) for row in described]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
-                      for row in named]
+                      for row in described]
         table["difference"] = (table["ours"] - table["published"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
-        means = DataFrame({name: _mean(groups[name]) for name in measures}, index=table.index)
-        table = table.join(means)
-        rows_named = [tuple(map(str, row)) for row in in_text(table[columns]).itertuples(index=False)]
+        for name in (name for name in measures if name in rows):
+            means = groups[name].mean().where(groups[name].count() == groups.size())  # else it were of other seeds
+            table[name] = (means.round().astype(int) if rows[name].dtype.kind in "iu" else means).to_numpy()
         remarks: dict[str, list[tuple[str, ...]]] = {}
-        for place, (_, group) in enumerate(groups):
+        for row, (_, group) in zip(in_text(table[columns]).astype(str).itertuples(index=False), groups, strict=True):
             for remark in compositions(group):
-                remarks.setdefault(remark, []).append(rows_named[place])
+                remarks.setdefault(remark, []).append(tuple(row))
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
@@ -548,13 +501,12 @@ class Table:
         cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
         if cells.empty:
             return cells
-        recipes = list(dict.fromkeys(asked.recipe for asked in by_key.values()))
+        recipes, asked = dict.fromkeys(row.recipe for row in by_key.values()), [by_key[key] for key in cells["key"]]
         numbered = {recipe: number for number, recipe in enumerate(recipes)}
-        asked = [by_key[key] for key in cells["key"]]
-        called = DataFrame([row.called for row in asked], cells.index)
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
-            departures=Series([row.departures for row in asked], cells.index, dtype=object), **called)
+            departures=Series([row.departures for row in asked], cells.index, dtype=object),
+            **DataFrame([row.called for row in asked], cells.index))
         averaged = self.study.averaged(cells["evaluation"], cells["recipe_number"])
         rows = cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
         rows = rows if rows.empty else self.arrange(rows)
@@ -573,13 +525,11 @@ class Table:
 
     def outcome(self, cell: Cell, store: Store) -> str:
         """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
-        rows = self.numbers({cell.key: cell}, rows_of([cell], store))
-        if rows.empty:  # no row of the table is about it alone
-            return "finished"
-        names = rows["target"] if "target" in rows else [self.measures[0]] * len(rows)
-        printed = ["" if math.isnan(value) else f" (printed {value:.4g})" for value in rows["published"]]
-        numbers = zip(names, rows["ours"], printed, strict=True)
-        return ", ".join(dict.fromkeys(f"{name} {ours:.4g}{beside}" for name, ours, beside in numbers))
+        parts: dict[str, None] = {}
+        for row in self.numbers({cell.key: cell}, rows_of([cell], store)).to_dict("records"):
+            printed = "" if math.isnan(row["published"]) else f" (printed {row['published']:.4g})"
+            parts[f"{row.get('target', self.measures[0])} {row['ours']:.4g}{printed}"] = None
+        return ", ".join(parts) or "finished"  # no row of the table may be about it alone
 
 
 def compositions(runs: DataFrame) -> Iterator[str]:
@@ -597,59 +547,13 @@ def compositions(runs: DataFrame) -> Iterator[str]:
             yield ", ".join(parts)
 
 
-def require_parameter(name: str, allowed: Sequence[str], others: Sequence[str] = ()) -> None:
-    """Raise TypeError unless there is such a parameter; it names those there are, and `others`, which have it."""
-    if name not in allowed:
-        here = [field for field in SYMBOLS.get(name, ()) if field in allowed]
-        hint = f"{', '.join(others)} have it" if others else closest(name, allowed)
-        hint = f"it is called {' or '.join(here)}" if here else hint
-        refused = "; ".join(filter(None, (f"parameter={name!r} does not exist", hint)))
-        raise TypeError(f"{refused} (there are: {', '.join(allowed)})")
-
-
-def resolved(preset: str, dataset: str) -> str:
-    """The preset with "auto" resolved: paper on real data, quick on those that come with the package."""
-    if choose("preset", preset, ("auto", "paper", "quick", "smoke")) != "auto":
-        return preset
-    return "quick" if manifest.bundled(dataset) else "paper"
-
-
-def _in_brief(recipes: Sequence[Recipe], name: str) -> str:
-    """The values of a field in the recipes that use it: "10, 30", of more than four the first and the last."""
-    used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
-    values = ["none" if value is None else str(value) for value in used]
-    if len(values) > 4:
-        values = [*values[:2], "...", values[-1]]
-    return ", ".join(values) or "-"
+def check_parameters(names: Iterable[str], allowed: Sequence[str]) -> None:
+    """Raise TypeError unless all of these are parameters; it names those there are."""
+    for name in names:
+        if name not in allowed:
+            refused = "; ".join(filter(None, (f"parameter={name!r} does not exist", closest(name, allowed))))
+            raise TypeError(f"{refused} (there are: {', '.join(allowed)})")
 
 
 def _several(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _mean(groups: Any) -> list[Any]:
-    """Means over seeds, NaN where some seed has no value: they would be those of other seeds.
-
-    Of texts the first, of whole numbers rounded.
-    """
-    if not pd.api.types.is_numeric_dtype(groups.obj):
-        return groups.first().tolist()
-    if pd.api.types.is_integer_dtype(groups.obj):
-        return groups.mean().round().astype(int).tolist()
-    return groups.mean().where(groups.count() == groups.size()).tolist()
-
-
-def _given(rows: Sequence[Fields], name: str) -> list[Any]:
-    """The values that rows of a table give to a field, those of the longest sweep first."""
-    given = [_several(row[name]) for row in rows if row.get(name, FROM_PRESET) != FROM_PRESET]
-    given.sort(key=len, reverse=True)
-    return [*dict.fromkeys(itertools.chain(*given))]
-
-
-def _changing_nothing(what: str, names: Sequence[str], recipes: Sequence[Recipe]) -> ValueError:
-    """The error of fields that change none of the recipes: who uses them, unless these values stand already."""
-    methods = dict.fromkeys(getattr(recipe, recipe.named_by) for recipe in recipes)
-    users = dict.fromkeys(user for name in names for user in recipes[0].users(name))
-    others = bool(users) and users.keys().isdisjoint(methods)
-    hint = f"used by {', '.join(users)}: leave it out, or choose these too" if others else "leave it out"
-    return ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")

@@ -111,9 +111,6 @@ REFUSED = [  # what is typed, and what the message says
     ("recipe taxonomy --epoch 3", "repro: parameter='epoch' does not exist; did you mean 'epochs'? (there are: "),
     ("recipe taxonomy --device cpu", "repro: parameter='device' does not exist"),
     ("recipe taxonomy --seeds x", "seeds='x' should be"), ("run taxonomy --name x", "parameter='name' does not exist"),
-    ("recipe positive_keys --tau 0.1", "; it is called temperature"),
-    ("recipe taxonomy --lr 0.1", "; it is called learning_rate"),
-    ("run image_methods --sampler ohem", "category_diversity have it"),
     ("run ohem_vs_active --batch 0", "batch=0 should be between 1 and 14316557"),
     ("run image_methods --dataset cifar10 --subset", "run `repro data import cifar10 FILE`"),
     *((f"run {table} --subset", "is bundled and whole; leave --subset out")

@@ -19,6 +19,7 @@ from repro.data.disk import alone, write_atomically
 from repro.data.prepared import made_once
 from repro.image import DATASETS, readers
 from repro.image.readers import PARTS, Files, Pictures
+from repro.image.recipe import ImageRecipe
 from repro.recipe import choose
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
@@ -89,6 +90,14 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         return _image_set(f"{name} ({copy.stem})", _stored(npz.read(copy)))
     except npz.DAMAGED as error:
         raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
+
+
+load_once = manifest.read_once(load, maxsize=2)
+
+
+def data_of(recipe: ImageRecipe) -> ImageSet:
+    """The data set of a recipe; read once per process while its files stay the same."""
+    return load_once(recipe.dataset, manifest.data_root(), subset=recipe.subset)
 
 
 def take_in(name: str, path: Path) -> ImageSet:

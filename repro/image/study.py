@@ -9,7 +9,7 @@ from torch import Tensor
 from repro.data import manifest
 from repro.image import DATASETS, augment
 from repro.image.batches import batches_of
-from repro.image.data import ImageSet, load
+from repro.image.data import ImageSet, load_once
 from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.pretrain import OPTIMISER, Pretrainer
@@ -19,13 +19,6 @@ from repro.run import group
 from repro.run.evaluate import dropping_rates, linear_probe, nearest_neighbour, spread
 from repro.run.group import check_shared, shared
 from repro.table import optimiser
-
-load_once = manifest.read_once(load, maxsize=2)
-
-
-def data_of(recipe: ImageRecipe) -> ImageSet:
-    """The data set of a recipe; read once per process while its files stay the same."""
-    return load_once(recipe.dataset, manifest.data_root(), subset=recipe.subset)
 
 
 def learners(recipe: ImageRecipe, data: ImageSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:

@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.data.disk import scratch
@@ -17,7 +17,7 @@ from repro.run import frames as saved_frames
 from repro.run.device import cores
 from repro.run.export import everything
 from repro.run.store import Cell
-from repro.table import NUMBERS, Table
+from repro.table import NUMBERS
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -37,33 +37,10 @@ def draw(name: str, rows: DataFrame) -> Any:
         raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
     if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
         raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
-    drawing, shown = _in_settings(table, rows)
+    from repro.report import plots
+
+    drawing, shown = plots.in_settings(table, rows)
     return drawing(shown)
-
-
-def _in_settings(table: Table, rows: DataFrame) -> tuple[Any, DataFrame]:
-    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
-
-    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
-    drawing that is none, a `Plot` has a line for every row.
-    """
-    from repro.report import plots, style
-    from repro.report.text import telling_apart
-
-    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
-    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
-    if not further or not table.drawing:
-        return table.drawing, rows
-    drawing = table.drawing
-    if not isinstance(drawing, plots.Plot):
-        named = table.study.recipe.named_by
-        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named)
-        further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
-    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
-    shared = []
-    for departures in rows.get("departures", [{}] * len(rows)):
-        shared.append({name: value for name, value in departures.items() if name not in further})
-    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
@@ -124,7 +101,7 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
     else:
         experiment = experiments.find(name)
         keys, rows = [*experiment.asked()], experiment.rows(cells)
-        drawn, shown = _in_settings(experiment.declared, rows) if len(rows) else (None, rows)
+        drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
     if rows.empty:
         if required:
             raise ValueError("none of its cells is finished; `repro run` trains them")

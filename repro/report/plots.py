@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,7 +20,10 @@ from pandas import DataFrame, Series
 from repro.data.disk import write_atomically
 from repro.report import style
 from repro.report.style import Look
-from repro.report.text import PLUS_MINUS
+from repro.report.text import PLUS_MINUS, telling_apart
+
+if TYPE_CHECKING:
+    from repro.table import Table  # above this module, which is handed tables
 
 DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
 CROWDED = 24       # characters of all numbers below an axis: more are turned
@@ -227,6 +230,28 @@ class Picture:
     frame: str = ""
     fields: tuple[str, ...] = ()
     rows: Callable[[DataFrame], DataFrame] = as_it_is
+
+
+def in_settings(table: "Table", rows: DataFrame) -> tuple[Any, DataFrame]:
+    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
+
+    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
+    drawing that is none, a `Plot` has a line for every row.
+    """
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
+    drawing = table.drawing
+    if not further or not drawing:
+        return drawing, rows
+    if not isinstance(drawing, Plot):
+        named = table.study.recipe.named_by
+        drawing = Plot(caption=caption_of(drawing), x=named)
+        further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
+    settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
+    shared = []
+    for departures in rows.get("departures", [{}] * len(rows)):
+        shared.append({name: value for name, value in departures.items() if name not in further})
+    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 
 def caption_of(drawn: Drawn) -> str:

@@ -146,6 +146,15 @@ def load(
     return prepare(declared, made_once(name, made_of, read) if members else read(), split, pipeline)
 
 
+load_once = manifest.read_once(load, maxsize=2)
+
+
+def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
+    """The data set of a recipe; read once per process while its files stay the same."""
+    data = {"protocol": recipe.protocol, "pipeline": recipe.pipeline, "subset": recipe.subset}
+    return load_once(recipe.dataset, manifest.data_root(), **data)
+
+
 def examples(
     name: str, root: str | Path | None = None, *, pipeline: str = "default"
 ) -> tuple[dict[str, Tensor], tuple[tuple[int, int], ...]]:

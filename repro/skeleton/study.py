@@ -7,23 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from repro.data import manifest
 from repro.recipe import Rows
 from repro.run.evaluate import cosine_rates, linear_predictions, nearest_labels, spread, standardised
-from repro.skeleton.data import SkeletonSet, bones_of, load
+from repro.skeleton.data import SkeletonSet, bones_of
 from repro.skeleton.model import SkeletonModel
 from repro.skeleton.pretrain import OPTIMISER, Pretrainer, split
 from repro.skeleton.recipe import SkeletonRecipe
 from repro.table import optimiser
 
 ALONG = ("linear", "linear_best", "linear_standardised", "knn1")  # measured along training too
-load_once = manifest.read_once(load, maxsize=2)
-
-
-def data_of(recipe: SkeletonRecipe) -> SkeletonSet:
-    """The data set of a recipe; read once per process while its files stay the same."""
-    data = {"protocol": recipe.protocol, "pipeline": recipe.pipeline, "subset": recipe.subset}
-    return load_once(recipe.dataset, manifest.data_root(), **data)
 
 
 def learners(recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> Iterator[Pretrainer]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from ended import finish
 from made_up_pairs import CPU, grids, made_up, tiny
+from made_up_study import cell_of
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -51,7 +52,7 @@ def store(tmp_path, monkeypatch):
 
 
 def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
-    return CLIPS.cell(tiny(method, dataset, **SMALL | changes), seed, "smoke")
+    return cell_of(CLIPS, tiny(method, dataset, **SMALL | changes), seed, "smoke")
 
 
 @pytest.mark.parametrize(("method", "sources"), [

@@ -116,6 +116,12 @@ def shaped(dataset, shape, **changes):
 SHAPED = dataclasses.replace(TOY, name="shapes", recipe=Shaped, presets={"paper": shaped})
 
 
+def cell_of(study, recipe, seed, preset, changes=None):
+    """The cell of a recipe and a seed on the data that are here."""
+    return study.on_data(Cell(study.name, recipe, seed, preset, recipe.dataset, "", study.version, study.evaluation,
+                              changes or {}, study.trained(recipe, preset)))
+
+
 def stored(method="plain", linear=50.0, *, seed=0, preset="paper", dataset="ucla", version=3, digest="d", study="toys",
            finished="2026-01-01T00:00:00+00:00", measures=None, recipe=None, told=True, **changes):
     """A row of cells.csv: a finished cell with these `changes`; `told` is whether it says which they are."""

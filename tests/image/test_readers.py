@@ -15,7 +15,7 @@ from PIL import ExifTags, Image
 from torchvision import datasets
 
 from repro.data import manifest
-from repro.image import DATASETS, data, readers, study
+from repro.image import DATASETS, data, readers
 from repro.image.recipe import smoke
 
 REAL = manifest.data_root()
@@ -252,5 +252,5 @@ def test_a_copy_that_is_exchanged_takes_effect_in_a_live_process(folders):
     recipe = smoke("cifar10", "sce", subset=True)
     for _ in range(2):
         mine = data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(5))))
-        assert study.data_of(recipe).digest == mine.digest
-        assert study.data_of(recipe) is study.data_of(recipe)
+        assert data.data_of(recipe).digest == mine.digest
+        assert data.data_of(recipe) is data.data_of(recipe)

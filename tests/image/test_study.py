@@ -9,12 +9,14 @@ import pytest
 import torch
 from ended import finish
 from made_up_images import made_up, use_tiny_trunk
+from made_up_study import cell_of
 from tqdm import tqdm
 
 from repro import run_table
 from repro.encoders import export, load
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
+from repro.image.data import data_of
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, METHODS, paper, smoke
 from repro.run import group, training
@@ -143,12 +145,12 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
 @pytest.fixture
 def store(runs, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
-    monkeypatch.setattr(study, "load_once", lambda *_, **__: data)
+    monkeypatch.setattr("repro.image.data.load_once", lambda *_, **__: data)
     return Store(runs)
 
 
 def small_cell(method="moco", **changes):
-    return IMAGES.cell(smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+    return cell_of(IMAGES, smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
 
 
 def trained(store, chosen):
@@ -191,7 +193,7 @@ def test_weights_of_a_study_that_has_none_in_files_are_refused(store):
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():
-    shown, data = study.examples("digits"), study.data_of(smoke("digits", "sce"))
+    shown, data = study.examples("digits"), data_of(smoke("digits", "sce"))
     assert list(shown) == ["image", "weak view", "strong view"]
     assert all(images.shape == (8, 3, 8, 8) and images.min() >= 0 and images.max() <= 1 for images in shown.values())
     firsts = [int((data.train & (data.labels == label)).nonzero()[0]) for label in range(8)]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -50,18 +49,13 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
     table = pd.read_csv(tmp_path / "one" / "short.csv")
     assert table["objectives"].tolist() == ["random", "CE", "CE+AD"] and table["n_seeds"].tolist() == [2] * 3
     assert table["published"].tolist() == [52.01, 83.73, 85.70] and table["difference"].notna().all()
-    redraw(tmp_path / "two", cells.sample(frac=1, random_state=0), short)
-    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
-
-
-def test_a_figure_says_what_it_shows_and_names_its_cells(tmp_path):
-    short = saved(objectives=["CE", "AD"])
-    redraw(tmp_path, finished(short), short)
-    caption, source = told(tmp_path / "short")
+    caption, source = told(tmp_path / "one" / "short")
     assert sorted(source.pop("cells")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}
     assert caption == (f"{plots.caption_of(figures.taxonomy)} Data set: ucla. Preset: paper. Seeds: 0, 2. "
-                       "Drawn from 4 cells, whose keys are in the source of this file.")
+                       "Drawn from 6 cells, whose keys are in the source of this file.")
+    redraw(tmp_path / "two", cells.sample(frac=1, random_state=0), short)
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
 def test_one_row_is_no_figure_and_several_settings_are_all_drawn(tmp_path):
@@ -133,15 +127,3 @@ def test_a_process_that_is_killed_while_it_draws_takes_no_other_picture_with_it(
     made = drawing._drawn(["a", "b", "c"], pd.DataFrame(), tmp_path, False)
     assert made["a"] == [tmp_path / "a"] and made["c"] == [tmp_path / "c"]
     assert isinstance(made["b"], BrokenProcessPool)
-
-
-def test_samplers_without_a_look_of_their_own_are_drawn():
-    clips = find("diversity_balanced")
-    released = dataclasses.replace(clips, fields={"sampler": ["released", "random"]})
-    cells = finished(released, trained_on=9, categories_video=8.0, categories_audio=7.0, expected=9.0)
-    table = clips.declared.numbers(released.asked(), cells)
-    assert drawing.draw("category_diversity", table.replace({"sampler": {"released": "unheard of"}})).axes
-    sampled = table.assign(sampler="unheard of", published=math.nan, batch=[32 * (1 + place) for place in table.index])
-    for rows in (sampled, sampled.assign(batch=32)):
-        figure = drawing.draw("ohem_vs_active", rows)
-        assert any(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)

@@ -4,7 +4,7 @@ import functools
 import pandas as pd
 import pytest
 import torch
-from made_up_study import TOY
+from made_up_study import TOY, cell_of
 from made_up_training import CELL
 
 from repro.run import training
@@ -71,7 +71,7 @@ def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):
 
 
 def test_a_learner_is_given_back_with_its_weights_and_the_data_it_was_trained_on(store):
-    cpu, cell = torch.device("cpu"), TOY.cell(TOY.presets["paper"]("ucla", "plain"), 3, "paper")
+    cpu, cell = torch.device("cpu"), cell_of(TOY, TOY.presets["paper"]("ucla", "plain"), 3, "paper")
     run_cells([cell], functools.partial(training.train, study=TOY, device=cpu), store)
     learner = restored(cell, TOY, cpu)
     assert (learner.taken, learner.model["number"].item()) == (2, pytest.approx(3.2))

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 from made_up_skeletons import made_up, tiny
+from made_up_study import cell_of
 
 import repro.run.training
 from repro.run.engine import Pool, run_cells
@@ -78,7 +79,7 @@ def serve(root, what, address=""):
 def work(root, what, rest="1"):
     if what in ("scheduler", "worker"):
         return serve(root, what, rest)
-    cells = [dataclasses.replace(STUDY.cell(RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
+    cells = [dataclasses.replace(cell_of(STUDY, RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
              for seed in map(int, what)]
     store = Store(root)
     pool = Pool(address=rest) if "://" in rest else Pool(int(rest) if int(rest) > 1 else 0)

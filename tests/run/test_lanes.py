@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 from made_up_skeletons import CPU, made_up, tiny
+from made_up_study import cell_of
 from made_up_training import CELLS, value
 from states import differences, outcome
 
@@ -129,7 +130,7 @@ STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
 SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7}
 RECIPES = [tiny("AE+CE+AD+CD", **SMALL), tiny("CE", **SMALL), tiny("random", **SMALL), tiny("AD", **SMALL, layers=2),
            tiny("AE+CE", **SMALL, select="best_on_test", select_every=1), tiny("CD", **SMALL, precision="bfloat16")]
-TRAINED = [STUDY.cell(recipe, seed, "quick") for seed, recipe in enumerate(RECIPES)]
+TRAINED = [cell_of(STUDY, recipe, seed, "quick") for seed, recipe in enumerate(RECIPES)]
 
 
 @pytest.fixture

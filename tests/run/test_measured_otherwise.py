@@ -7,7 +7,7 @@ import threading
 
 import pytest
 import torch
-from made_up_study import TOY, Toy, Two, learners
+from made_up_study import TOY, Toy, Two, cell_of, learners
 from other_values import others
 from states import assert_equal_states
 
@@ -41,7 +41,7 @@ STUDY = dataclasses.replace(TOY, name="probed", recipe=Probed, presets={"paper":
 
 
 def cell(seed=0, method="plain", **changes) -> Cell:
-    return STUDY.cell(preset("ucla", method, **changes), seed, "paper", changes)
+    return cell_of(STUDY, preset("ucla", method, **changes), seed, "paper", changes)
 
 
 USUAL, HALF, TENFOLD = cell(), cell(scale=1.0), cell(scale=20.0)
@@ -252,7 +252,7 @@ def _parts(table, asked):
 def test_probes_along_training_that_are_asked_for_are_part_of_it():
     """Weights along the way are not kept: a cell that is to be probed there otherwise is trained."""
     def made(**changes):
-        return SKELETONS.cell(SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
+        return cell_of(SKELETONS, SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
 
     otherwise = {"probe_epochs": 5}
     assert made().recipe.probe_every == 1

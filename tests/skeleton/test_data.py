@@ -15,10 +15,10 @@ from repro.data import manifest
 from repro.data.files import content_digest
 from repro.run import device
 from repro.skeleton import data, pipelines, readers
-from repro.skeleton.data import Sequences
+from repro.skeleton.data import Sequences, data_of
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import paper
-from repro.skeleton.study import data_of, measure
+from repro.skeleton.study import measure
 
 
 def body(length, seed=0):

@@ -9,6 +9,7 @@ from made_up_skeletons import CPU, learner
 
 from repro.run.evaluate import cosine_rates, linear_probe, nearest_neighbour, standardised
 from repro.skeleton import study
+from repro.skeleton.data import data_of
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import smoke
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("runs", "one_thread")
 @pytest.fixture(scope="module")
 def data():
     """Every fifth sequence of the bundled data."""
-    whole = study.data_of(smoke("synthetic", "CE"))
+    whole = data_of(smoke("synthetic", "CE"))
     names = ("lengths", "labels", "train", "test", "views", "subjects")
     rows = (torch.arange(len(whole.lengths)) % 5 == 0).repeat_interleave(whole.lengths)
     return dataclasses.replace(whole, frames=whole.frames[rows], **{name: getattr(whole, name)[::5] for name in names})

@@ -13,10 +13,10 @@ from repro.data import manifest
 from repro.image import augment
 from repro.image.augment import normalisation
 from repro.image.batches import batches_of
-from repro.image.data import ImageSet
+from repro.image.data import ImageSet, data_of
 from repro.image.model import ImageModel
 from repro.image.recipe import IMAGES, ImageRecipe
-from repro.image.study import data_of, trained_model
+from repro.image.study import trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
