@@ -11,9 +11,8 @@ from pathlib import Path
 from repro.data import files, manifest
 from repro.data.disk import abandoned, acquire
 from repro.run import device as devices
-from repro.run.export import everything, exported, finished_cells, merged
 from repro.run.fit import check_step, read_checkpoint
-from repro.run.store import Store, parse_json
+from repro.run.store import Store, everything, exported, finished_cells, merged, parse_json
 
 HELD = 3  # the status of a process that finds a lock held
 ACQUIRE = f"""import filelock, sys

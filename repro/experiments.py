@@ -31,9 +31,7 @@ from repro import papers
 from repro.data import manifest
 from repro.recipe import choose, parse_numbers
 from repro.run import code
-from repro.run import frames as saved_frames
-from repro.run.export import everything, exported, rows_of, with_owners
-from repro.run.store import Cell, Store, warn_once
+from repro.run.store import Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, require_parameter, resolved
 
 if TYPE_CHECKING:
@@ -354,7 +352,7 @@ def frames(
 
     Args:
         cells: those without such a frame are passed over.
-        name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
+        name: of the frame: see `repro.run.store.Run.frame`.
         fields: of recipes and results, as further columns.
         stored: finished cells, by default all.
 
@@ -371,10 +369,7 @@ def frames(
     for cell in cells:
         if cell.key not in finished:
             continue
-        row, run, rows = finished[cell.key], store.run(cell), DataFrame()
-        if (run.folder / "result.json").exists():  # what is trained again has half a log
-            folder = run.trained_in if name in ("progress", "epochs") else run.folder  # probes are of its own settings
-            rows = saved_frames.read(folder, name, cell.recipe.epochs)
+        row, rows = finished[cell.key], store.run(cell).frame(name)
         if rows.empty:
             rows = committed.get(cell.key, rows)
         if rows.empty:
@@ -393,7 +388,7 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
+            found |= dict(iter(read_frame(path).groupby("key", sort=False)))
     return found
 
 
@@ -424,5 +419,5 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
 
     cells = [*experiment.asked(device).values()]
     where = devices.resolve(device)
-    processes = pool_of(engine, workers, cells, where).count()
-    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, processes)
+    pool = pool_of(engine, workers, cells, where)
+    return planned.plan(cells, experiment.declared.study.untrained, Store(), where, pool.workers)

@@ -16,9 +16,8 @@ from repro.data.disk import scratch
 from repro.doctor import examined_cells, examined_checkpoints, examined_folder
 from repro.experiments import studies
 from repro.image import recipe as images
-from repro.run.export import COLUMNS, finished_cells, read_cells
 from repro.run.fit import save_checkpoint
-from repro.run.store import Cell, Store
+from repro.run.store import COLUMNS, Cell, Store, finished_cells, read_cells, read_record
 from repro.skeleton.data import load
 from repro.skeleton.recipe import smoke
 from repro.table import Study
@@ -133,7 +132,7 @@ def test_cells_that_an_installed_package_brings_along_are_examined_too(tmp_path,
     installed = {"checkout": None, "project_root": tmp_path, "runs_root": tmp_path / "runs"}
     places = SimpleNamespace(**{name: lambda place=place: place for name, place in installed.items()})
     places.shipped = lambda name: shipped
-    monkeypatch.setattr("repro.run.export.manifest", places)
+    monkeypatch.setattr("repro.run.store.manifest", places)
     said = []
     problems = [*examined_cells(said.append)]
     assert said[1:] == ["cells: 5 of figures/cells.csv and of the runs"]
@@ -149,7 +148,7 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
     finished.finish(RESULT)
-    assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
+    assert found(runs)[1] == [] and read_record(finished.folder)["metrics"]["linear"] == 50.0
 
 
 def test_seeds_that_were_measured_or_ran_otherwise_are_listed(runs, monkeypatch):
@@ -158,7 +157,7 @@ def test_seeds_that_were_measured_or_ran_otherwise_are_listed(runs, monkeypatch)
         cost = RESULT["cost"] | {"precision": "bfloat16" if cell.seed else "float32", "device": f"no. {cell.seed // 2}"}
         Store(runs).run(dataclasses.replace(cell, evaluation=1 + 2 * (cell.seed > 0))).finish(RESULT | {"cost": cost})
     committed = finished_cells(Store(runs))[3:].assign(cost=json.dumps(RESULT["cost"]))
-    monkeypatch.setattr("repro.run.export.exported", lambda tell: committed)
+    monkeypatch.setattr("repro.run.store.exported", lambda tell: committed)
     said = []
     problem, = doctor.examined_means(said.append)
     assert problem.startswith(f"another evaluation measured {cells[0].key}, which are in no mean; run the table")

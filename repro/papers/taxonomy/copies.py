@@ -19,8 +19,8 @@ from torch import Tensor
 
 import repro
 from repro.data import manifest
-from repro.run import frames
 from repro.run.evaluate import cosine_rates, linear_predictions
+from repro.run.store import write_frame
 from repro.skeleton.data import SkeletonSet, load
 
 FILE = "without_a_camera_ucla.csv"
@@ -74,5 +74,5 @@ def write() -> Path:
     """Write the table of all encoders that come along; returns its path. Raises as `repro.skeleton.data.load`."""
     data, files = load("ucla"), sorted((manifest.shipped("weights") / "taxonomy_ucla").glob("*.safetensors"))
     parts = [without_a_camera(f"taxonomy_ucla/{file.stem}", data) for file in files]
-    return frames.write(pd.concat(parts, ignore_index=True).round(4),
+    return write_frame(pd.concat(parts, ignore_index=True).round(4),
                         manifest.project_root() / "figures" / FILE)
