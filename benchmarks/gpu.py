@@ -56,7 +56,7 @@ def main() -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"hardware": devices.hardware(device)}
     print(results["hardware"])
-    with devices.threads(1), devices.full_precision():
+    with devices.threads(1):
         for name in settings.parts.split(","):
             for row in rows_of(name, device, began):
                 results.setdefault(name, []).append(row)

@@ -58,7 +58,7 @@ def works(settings: argparse.Namespace) -> Iterator[Comparison]:
     """Steps of every objective, by every implementation."""
     data = made_up(settings.dataset, 32 * (settings.rounds + settings.warm_up))
     changes = {"precision": settings.precision, "layers": settings.layers, "units": settings.units}
-    with devices.full_precision():
+    with devices.threads(settings.threads):
         for objectives in settings.objectives.split(","):
             recipe = paper(settings.dataset, objectives, **changes)
             steps = {name: kind(recipe, data, 0, CPU).step for name, kind in KINDS.items()}

@@ -271,7 +271,7 @@ def results_export() -> None:
     Example: repro results export
     """
     from repro.experiments import of_today, studies, warn_of_other_code
-    from repro.run.export import export, finished_cells, read_cells
+    from repro.run.store import export, finished_cells, read_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds

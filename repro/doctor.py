@@ -9,8 +9,7 @@ import filelock
 from repro.data import files, manifest
 from repro.data.disk import acquire
 from repro.run import device as devices
-from repro.run.export import everything
-from repro.run.store import Store
+from repro.run.store import Store, everything
 
 Say = Callable[[str], object]
 

@@ -32,8 +32,8 @@ from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.recipe import ImageRecipe
 from repro.recipe import entry_name
-from repro.run.finished import checkpoint
-from repro.run.store import Store, check_parts, parse_json, read_description, read_result
+from repro.run.store import Store, check_parts, parse_json, read_record
+from repro.run.training import checkpoint
 from repro.skeleton import data as skeletons
 from repro.skeleton import study as skeleton_study
 from repro.skeleton.data import RecordedView
@@ -123,8 +123,7 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
     from safetensors import torch as safetensors
 
     store = Store()
-    state, stored = checkpoint(key, store), read_description(store.folder(key) / "recipe.json")
-    result = read_result(store.folder(key) / "result.json")
+    state, stored = checkpoint(key, store), read_record(store.folder(key))
     study = studies().get(stored["study"])
     if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
         raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
@@ -139,7 +138,7 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
         model = skeleton_study.trained_model(state, recipe)
         encoder, view = model.encoder, dataclasses.asdict(skeletons.recorded_view(recipe))
     about = {name: stored[name] for name in PROVENANCE if name in stored}
-    about |= {"commit": result.pop("cost").get("commit", "unknown"), "measured": result,
+    about |= {"commit": stored["cost"]["commit"], "measured": stored["metrics"],
               "label": entry_name(getattr(recipe, recipe.named_by), stored["changes"])}
     texts = {"architecture": model.architecture, "recipe": recipe.to_dict(), "view": view, "provenance": about}
     weights = {}

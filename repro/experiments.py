@@ -31,9 +31,7 @@ from repro import papers
 from repro.data import manifest
 from repro.recipe import choose, parse_numbers
 from repro.run import code
-from repro.run import frames as saved_frames
-from repro.run.export import everything, exported, rows_of, with_owners
-from repro.run.store import Cell, Store, warn_once
+from repro.run.store import Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, check_parameters
 
 if TYPE_CHECKING:
@@ -337,7 +335,7 @@ def frames(
 
     Args:
         cells: those without such a frame are passed over.
-        name: of the frame: "progress", "epochs" and "probes", see `repro.run.frames`, or what was measured once.
+        name: of the frame: see `repro.run.store.Run.frame`.
         fields: of recipes and results, as further columns.
         stored: finished cells, by default all.
 
@@ -354,10 +352,7 @@ def frames(
     for cell in cells:
         if cell.key not in finished:
             continue
-        row, run, rows = finished[cell.key], store.run(cell), DataFrame()
-        if (run.folder / "result.json").exists():  # what is trained again has half a log
-            folder = run.trained_in if name in ("progress", "epochs") else run.folder  # probes are of its own settings
-            rows = saved_frames.read(folder, name, cell.recipe.epochs)
+        row, rows = finished[cell.key], store.run(cell).frame(name)
         if rows.empty:
             rows = committed.get(cell.key, rows)
         if rows.empty:
@@ -376,7 +371,7 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            found |= dict(iter(saved_frames.read_csv(path).groupby("key", sort=False)))
+            found |= dict(iter(read_frame(path).groupby("key", sort=False)))
     return found
 
 
@@ -410,4 +405,4 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     def untrained(cell: Cell, device: "torch.device") -> Any:
         return study.learners(cell.recipe, study.load(cell.recipe), cell.seed, device)
 
-    return planned.plan(cells, untrained, Store(), where, pool_of(engine, workers, cells, where).count())
+    return planned.plan(cells, untrained, Store(), where, pool_of(engine, workers, cells, where).workers)

@@ -13,8 +13,7 @@ from repro.experiments import check_parameters, find_table
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run import device as devices
-from repro.run.export import everything
-from repro.run.store import Store
+from repro.run.store import Store, everything
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
 

@@ -26,8 +26,7 @@ from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers
 from repro.report.text import in_text
 from repro.run import code
-from repro.run.export import committed_fields, rows_of
-from repro.run.store import Cell, Store, check_parts, evaluation_of, warn_once
+from repro.run.store import Cell, Store, check_parts, committed_fields, evaluation_of, rows_of, warn_once
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +77,7 @@ class Study:
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
         measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
             learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
-            `run.frames`.
+            `run.store`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result. Runs that were
@@ -457,7 +456,7 @@ class Table:
 
         Args:
             by_key: what is asked for, by the keys of its cells; of one data set and preset.
-            cells: stored ones, of `run.export`; those of other keys are passed over.
+            cells: stored ones, of `run.store`; those of other keys are passed over.
             also: further fields that tell rows apart.
         """
         columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_key, cells)

@@ -8,8 +8,7 @@ from repro.audiovisual import recipe as clips
 from repro.data import manifest
 from repro.data.disk import acquire
 from repro.papers import drawing
-from repro.run.export import read_cells
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, read_cells
 from repro.skeleton.recipe import paper
 
 papers.tables()  # they read what data sets there are when they are imported: before the project's root is another

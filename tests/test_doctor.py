@@ -11,8 +11,7 @@ from repro.audiovisual import recipe as clips
 from repro.doctor import examined_cells
 from repro.experiments import studies
 from repro.image import recipe as images
-from repro.run.export import COLUMNS, finished_cells
-from repro.run.store import Cell, Store
+from repro.run.store import COLUMNS, Cell, Store, finished_cells, read_record
 from repro.skeleton.data import load
 from repro.skeleton.recipe import smoke
 from repro.table import Study
@@ -46,7 +45,7 @@ def found(runs):
     before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
     said = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("repro.run.export.exported", lambda tell: DataFrame(columns=COLUMNS))
+        patch.setattr("repro.run.store.exported", lambda tell: DataFrame(columns=COLUMNS))
         problems = [*examined_cells(said.append)]
     assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
     return said, problems
@@ -124,7 +123,7 @@ def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
     for part in ("recipe.json", "result.json"):
         (finished.folder / part).unlink(missing_ok=True)
     finished.finish(RESULT)
-    assert found(runs)[1] == [] and Store(runs).finished()[0]["result"]["linear"] == 50.0
+    assert found(runs)[1] == [] and read_record(finished.folder)["metrics"]["linear"] == 50.0
 
 
 def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):

@@ -18,9 +18,9 @@ from repro.encoders import export
 from repro.image import recipe as image_recipes
 from repro.image.augment import CentredView, centred_view
 from repro.image.model import ImageModel
-from repro.run.finished import restored
 from repro.run.fit import save_checkpoint
-from repro.run.store import Cell, Store
+from repro.run.store import Cell, Store, read_record
+from repro.run.training import restored
 from repro.skeleton import PIPELINES, ntu, synthetic
 from repro.skeleton.data import RecordedView, load, recorded_view
 from repro.skeleton.recipe import SKELETONS, SkeletonRecipe, smoke
@@ -81,7 +81,7 @@ def changed(path, target, tensors=None, **texts):
 ], ids=str)
 def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
     cell, = smoke_runs(root, "AE+AD", **changes)
-    described, = (each for each in Store(root).finished() if each["key"] == cell.key)
+    record = read_record(Store(root).folder(cell.key))
     learner = restored(cell, SKELETONS, torch.device("cpu"))
     learner.restore()
     readouts, _ = learner.features(learner.data)
@@ -92,9 +92,8 @@ def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recor
     torch.testing.assert_close(encoder(recordings), readouts)
     assert encoder.recipe == cell.recipe.to_dict() and not encoder.model.training
     assert encoder.size == readouts.shape[1]
-    result = described["result"]
-    stated = {name: described[name] for name in ("key", "seed", "dataset", "digest", "preset", "version")}
-    stated |= {"label": cell.label, "commit": result.pop("cost")["commit"], "measured": result}
+    stated = {name: record[name] for name in ("key", "seed", "dataset", "digest", "preset", "version")}
+    stated |= {"label": cell.label, "commit": record["cost"]["commit"], "measured": record["metrics"]}
     assert encoder.provenance == stated
 
 

@@ -14,7 +14,7 @@ from repro.experiments import Data, find, results
 from repro.papers.drawing import beside_recipe
 from repro.papers.sources import row_named
 from repro.report.text import in_text
-from repro.run.export import read_cells
+from repro.run.store import read_cells
 
 CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
 SAVED = {name: experiment for name, experiment in experiments.experiments().items() if experiment.data}

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from repro.data import manifest
-from repro.run.export import read_cells
+from repro.run.store import read_cells
 
 ROOT = manifest.project_root()
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "repro", "data_manifests", "figures", "weights")

@@ -454,7 +454,7 @@ def declared(monkeypatch, runs):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame())
+    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame())
     return runs
 
 
@@ -504,7 +504,7 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
     assert run_table("made_up", "ucla", train="never").empty
     monkeypatch.setattr(Two, "step", None)
     first, second, *_ = SWEEP.cells("ucla")
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: frame(written(second, 60.0)))
+    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame(written(second, 60.0)))
     Store(declared).run(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     shown = found[["method", "depth", "ours", "n_seeds"]].values.tolist()
@@ -518,7 +518,7 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch, train):
     committed = [*SWEEP.cells("ucla", seeds="0-1")]
     rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
-    monkeypatch.setattr("repro.run.export.read_cells", lambda *_: rows)
+    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: rows)
     Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
     found = run_table("made_up", "ucla", train=train, seeds="0-1" if train == "never" else "0", engine="inline")
     assert (found["ours"][0], found["n_seeds"][0]) == ((50.5, 2) if train == "never" else (51.0, 1))

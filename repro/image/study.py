@@ -74,7 +74,7 @@ def along(learner: Pretrainer) -> dict[str, float]:
 
 
 def trained_model(state: Mapping[str, Any], recipe: ImageRecipe) -> ImageModel:
-    """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating."""
+    """The model in a state of a pretrainer of the recipe (`run.training.checkpoint`), on the CPU, evaluating."""
     model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
     model.load_state_dict(state["model"])
     return model.eval()

@@ -13,10 +13,8 @@ from repro import experiments, papers
 from repro.data.disk import scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
-from repro.run import frames as saved_frames
 from repro.run.device import cores
-from repro.run.export import everything
-from repro.run.store import Cell
+from repro.run.store import Cell, everything, write_frame
 from repro.table import NUMBERS
 
 
@@ -26,7 +24,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.export.everything` does. ValueError if there are none, or columns are lacking.
+            one all stored cells, as `run.store.everything` does. ValueError if there are none, or columns are lacking.
     """
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
@@ -109,7 +107,7 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
     if name not in pictures and (cells["whose"][cells["key"].isin(keys)] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
-    written = [saved_frames.write(in_text(rows), stem.with_suffix(".csv"))]
+    written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]
     if drawn and len(shown) > 1:  # one number is no figure
         order = {key: place for place, key in enumerate(keys)}
         behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))

@@ -33,7 +33,7 @@ from repro.report.claims import (
 )
 from repro.report.printed import printed
 from repro.report.text import telling_apart
-from repro.run.export import everything
+from repro.run.store import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are

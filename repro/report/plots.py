@@ -219,7 +219,7 @@ class Picture:
     Attributes:
         experiments: whose cells are behind it, in this order.
         plot: how it is drawn.
-        frame: that the cells have left, see `repro.run.frames`; "" where it is of no frame.
+        frame: that the cells have left, see `repro.run.store.Run.frame`; "" where it is of no frame.
         fields: of recipes and results, which the frame's rows need beside it.
         rows: makes what is drawn and written of the rows of the frame, or of all stored cells where there is none. No
             rows are no picture.

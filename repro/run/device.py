@@ -52,32 +52,24 @@ def gpu_names() -> list[str]:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute with `count` CPU threads inside the block; a CPU result is bit-identical only for equal counts.
+    """Compute with `count` CPU threads inside the block, a CPU result being bit-identical only for equal counts.
 
-    A single thread takes numbers nearer to 0 than 1e-38 for 0. Where a loss has collapsed, squared gradients are that
-    small, and a processor is slow with them. Of several threads, only the one that asks would do so.
+    float32 is float32 there in products of matrices and in cuDNN's layers, and not TF32. A single thread takes numbers
+    nearer to 0 than 1e-38 for 0: where a loss has collapsed, squared gradients are that small, and a processor is slow
+    with them. Of several threads, only the one that asks would do so.
     """
-    before = torch.get_num_threads()
+    before = torch.get_num_threads(), torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.set_num_threads(count)
     torch.set_flush_denormal(count == 1)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """Let float32 be float32 in products of matrices and in cuDNN's layers inside the block, and not TF32."""
-    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     torch.backends.cudnn.allow_tf32 = False
     torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before[0]
-        torch.set_float32_matmul_precision(before[1])
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]
+        torch.set_float32_matmul_precision(before[2])
 
 
 @contextlib.contextmanager

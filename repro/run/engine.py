@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -38,8 +38,8 @@ ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one numbe
 LOST = ChildProcessError("its process was lost (perhaps for want of memory, unless it says why above)")
 Train = Callable[[Run, tqdm], Generator[None, None, dict[str, Any]]]
 Say = Callable[[Cell], str]
-Ended = Generator[tuple[Run, Exception | None], None, None]  # each run when it has ended, with its error
 Errors = dict[str, Exception]  # by key
+Tell = Callable[[Collection[str]], None]  # of what was finished, and has failed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,18 +54,6 @@ class Pool:
     lanes: int = 1
     on_gpu: bool = False
     address: str = ""
-
-    def __str__(self) -> str:
-        workers = f"{self.workers} worker{'s' * (self.workers > 1)}" if self.workers else ""
-        lanes = f"{self.lanes} lanes" if self.lanes > 1 else ""
-        return self.address or " of ".join(filter(None, (workers, lanes)))
-
-    def count(self) -> int:
-        """How many processes train, at least 1."""
-        if not self.address:
-            return max(1, self.workers)
-        with _connected(self.address) as client:
-            return max(1, len(client.nthreads()))
 
 
 @contextlib.contextmanager
@@ -166,120 +154,123 @@ def run_cells(
             beside others; at once if no worker comes to its first cell.
         OSError: as `Store.require_writable`, before anything is trained.
     """
-    command = secrets.token_hex(8)
-    failed: Errors = {}
+    command, workers = secrets.token_hex(8), bool(pool.workers or pool.address)
+    failed: dict[str, str] = {}  # what is told of cells that are not tried again, by key
+    kind: type[Exception] = NonFiniteLoss
 
     def left() -> list[Cell]:
         unfinished = []
-        for cell in cells:
-            run = store.run(cell)
+        for run in map(store.run, cells):
             if run.result is not None:
                 run.clear()  # whoever has finished it may have been killed before
-            elif cell.key not in failed:
-                unfinished.append(cell)
+            elif run.cell.key not in failed:
+                unfinished.append(run.cell)
         return unfinished
 
     while unfinished := from_first(left):
         if first():
             store.require_writable()
         runs = [store.run(cell) for cell in unfinished]
-        with _Progress(runs, pool, store, say, failed) as progress:
-            if pool.workers or pool.address:
-                tried = _handed_out(runs, train, store, pool, command, progress)
+        before = {run.cell.key: run.tries(command) for run in runs}
+        with _progress(runs, store, say) as tell:
+            if workers:
+                errors, broken = _handed_out(unfinished, train, store, pool, command, tell)
             else:
-                tried = _here(runs, train, pool.lanes, command, progress)
+                errors, broken = worked(unfinished, train, store, pool.lanes, command, tell), None
+        tried = False
+        for run in runs:
+            key, tries = run.cell.key, run.tries(command)
+            if run.result is None and key not in errors and tries == before[key]:
+                continue  # another command holds it
+            tried, error = True, errors.get(key, LOST)
+            final = not workers or _final(error) or tries == before[key]  # where nothing can be counted
+            told = f"{run.cell}: {_in_words(error)}"
+            if run.result is None and (final or tries >= TRIES):
+                failed[key] = told if final else f"{told} (tried twice)"
+                kind = kind if isinstance(error, NonFiniteLoss) else ChildProcessError
+            if not final and not before[key] and (run.result is None or tries >= TRIES):
+                tqdm.write(f"{told}; trying once more", file=sys.stderr)
+        if broken and not tried:
+            why = UNGUARDED if isinstance(broken, BrokenProcessPool) else _in_words(broken)
+            raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from None
         if not from_first(functools.partial(bool, tried)):  # others hold what is left
             for cell in from_first(left)[:1]:
                 from_first(store.run(cell).wait)
-    failed = from_first(lambda: failed)  # a process group ends as its first process does
+    failed, kind = from_first(lambda: (failed, kind))  # a process group ends as its first process does
     if failed:
-        lost = any(isinstance(error, ChildProcessError) for error in failed.values())
-        lines = "".join(f"\n  {error}" for error in failed.values())
-        raise (ChildProcessError if lost else NonFiniteLoss)(
-            f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
-            "once the reason is gone, the same command trains them again"
-        )
-
-
-def _here(runs: Sequence[Run], train: Train, lanes: int, command: str, progress: "_Progress") -> bool:
-    """Train the cells that no other command holds in this process, or its group at once; whether that was any.
-
-    The steps of a single lane have a bar of their own, and an error of one that is no divergence is raised as it is.
-    """
-    tried = False
-    with tqdm(unit="step", leave=False, disable=None if lanes == 1 and first() else True) as steps:
-
-        def show(run: Run) -> None:
-            steps.set_description(f"{run.cell}")
-            if lanes > 1:
-                progress.show()
-
-        with contextlib.closing(in_lanes(runs, train, lanes, command, steps, show)) as ended:
-            for run, error in ended:
-                if error and not isinstance(error, NonFiniteLoss):
-                    if lanes == 1:
-                        raise error
-                    traceback.print_exception(error)
-                if error:
-                    progress.failed[run.cell.key] = _named(run.cell, error)
-                tried |= error is not None or run.result is not None
-                progress.tell()
-    return tried
+        lines = "".join(f"\n  {told}" for told in failed.values())
+        raise kind(f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
+                   "once the reason is gone, the same command trains them again")
 
 
 def _handed_out(
-    runs: Sequence[Run], train: Train, store: Store, pool: Pool, command: str, progress: "_Progress"
-) -> bool:
-    """Have the workers of a pool go through the cells once; whether they have tried any.
+    cells: Sequence[Cell], train: Train, store: Store, pool: Pool, command: str, tell: Tell
+) -> tuple[Errors, BaseException | None]:
+    """Have the workers of a pool go through the cells once; what they have met, and what has broken one.
 
     A cell whose process is lost, or that ends with an error of its own, is tried once more by the next process that
     comes to it: one of those that are at work, or of the next round.
     """
-    before = {run.cell.key: run.tries(command) for run in runs}
     errors: Errors = {}
     broken: BaseException | None = None
-    with (_cluster if pool.address else _local)(pool, [run.cell for run in runs]) as shares:
-        lanes = min(pool.lanes, math.ceil(len(runs) / len(shares)))
-        waiting = {executor.submit(worked, cells, train, store, lanes, command) for executor, cells in shares}
+    with (_cluster if pool.address else _local)(pool, cells) as shares:
+        lanes = min(pool.lanes, math.ceil(len(cells) / len(shares)))
+        waiting = {executor.submit(worked, share, train, store, lanes, command) for executor, share in shares}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5)
-            progress.tell()
+            tell(errors)
             for future in ended:
                 broken = future.exception() or broken
                 errors |= {} if future.exception() else future.result()
-    tried = False
-    for run in runs:
-        key, tries = run.cell.key, run.tries(command)
-        tried |= run.result is not None
-        if tries == before[key] and key not in errors:
-            continue
-        tried, error = True, errors.get(key, LOST)
-        named, final = _named(run.cell, error), _final(error) or tries == before[key]  # where nothing can be counted
-        if run.result is None and (tries >= TRIES or final):
-            progress.failed[key] = named if final else ChildProcessError(f"{named} (tried twice)")
-        if not before[key] and not final and (run.result is None or tries >= TRIES):
-            tqdm.write(f"{named}; trying once more", file=sys.stderr)
-    if broken and not tried:
-        why = UNGUARDED if isinstance(broken, BrokenProcessPool) else f"{type(broken).__name__}: {broken}"
-        raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from None
-    return tried
+    return errors, broken
 
 
-def worked(cells: Sequence[Cell], train: Train, store: Store, lanes: int, command: str) -> Errors:
-    """What a worker does, which shows no progress: whoever started it does. Returns the errors that it met.
+def worked(
+    cells: Sequence[Cell], train: Train, store: Store, lanes: int, command: str, tell: Tell | None = None
+) -> Errors:
+    """Train the cells that no other command holds, so many of them in turns; returns the errors that they met.
 
-    One that is neither a divergence nor of a disk that is full or may not be written may have left the process in any
-    state: it begins no further cell.
+    On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns. A
+    worker begins no further cell after an error that may have left its process in any state: all but a divergence and
+    a disk that is full or may not be written. Without workers, where progress is told, a lane of several goes on, and a
+    single one raises such an error as it is.
     """
     errors: Errors = {}
-    runs = [store.run(cell) for cell in cells]
-    with ONE_PROCESS, tqdm(disable=True) as steps:
-        for run, error in in_lanes(runs, train, lanes, command, steps, careful=True):
-            if error and not _final(error):
-                traceback.print_exception(error)
-                error = ChildProcessError(f"{type(error).__name__}: {error}")
-            if error:
-                errors[run.cell.key] = error
+    alone, waiting = tell is not None and lanes == 1, [store.run(cell) for cell in cells]
+    streams = [torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None for _ in range(lanes)]
+    running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
+    hidden = None if alone and first() else True
+    with ONE_PROCESS, contextlib.ExitStack() as begun, tqdm(unit="step", leave=False, disable=hidden) as steps:
+        while waiting or running:
+            while waiting and streams:
+                run = waiting.pop(0)
+                training = _settled(run, train, steps, command)
+                begun.callback(training.close)  # lets go of the cell at once: a traceback keeps all that it meets
+                running.append((run, streams.pop(), training))
+            for lane in [*running]:
+                run, stream, training = lane
+                steps.set_description(f"{run.cell}")
+                if tell and lanes > 1:
+                    tell(errors)
+                try:
+                    with devices.threads(run.cell.recipe.threads), torch.cuda.stream(stream):
+                        next(training)
+                    continue
+                except StopIteration:
+                    pass
+                except Exception as error:
+                    if alone and not isinstance(error, NonFiniteLoss):
+                        raise
+                    traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
+                    errors[run.cell.key] = error if _final(error) else ChildProcessError(_in_words(error))
+                    if not _final(error):
+                        traceback.print_exception(error)
+                        if not tell:
+                            waiting.clear()
+                running.remove(lane)
+                streams.append(stream)
+                if tell:
+                    tell(errors)
     return errors
 
 
@@ -288,53 +279,7 @@ def _final(error: BaseException) -> bool:
     return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
-def in_lanes(
-    runs: Sequence[Run], train: Train, lanes: int, command: str, steps: tqdm,
-    show: Callable[[Run], None] = lambda run: None, *, careful: bool = False,
-) -> Ended:
-    """Train runs, so many of them in turns.
-
-    On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns.
-
-    Args:
-        runs: what to train, in order; those that other commands hold are left to them.
-        train, steps: see `run_cells`; the bar is that of a single lane.
-        lanes: how many runs are trained at once.
-        command: by whose tries a run is left alone, see `Run.claim`.
-        show: called with a run before each of its turns.
-        careful: begin no further run after an error that another process might not meet.
-    """
-    waiting = [*runs]
-    streams = [torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None for _ in range(lanes)]
-    running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
-    try:
-        while waiting or running:
-            while waiting and streams:
-                run = waiting.pop(0)
-                running.append((run, streams.pop(), _settled(run, functools.partial(train, run, steps), command)))
-            for lane in [*running]:
-                run, stream, training = lane
-                show(run)
-                try:
-                    with devices.threads(run.cell.recipe.threads), devices.full_precision(), torch.cuda.stream(stream):
-                        next(training)
-                except Exception as end:
-                    running.remove(lane)
-                    streams.append(stream)
-                    if lanes > 1:  # what it had on the device is for the next
-                        traceback.clear_frames(end.__traceback__)
-                    error = None if isinstance(end, StopIteration) else end
-                    if careful and error and not _final(error):
-                        waiting.clear()
-                    yield run, error
-    finally:
-        for _, _, training in running:
-            training.close()  # lets go of the cells at once: whoever asks for the traceback keeps all that it meets
-
-
-def _settled(
-    run: Run, train: Callable[[], Generator[None, None, dict[str, Any]]], command: str
-) -> Generator[None, None, None]:
+def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:
     """Bring a run to its result, in turns, unless another command holds it.
 
     In a process group the first claims it and writes what comes of it; all of them diverge, as they average losses.
@@ -346,7 +291,7 @@ def _settled(
 
         if from_first(to_be_trained):
             try:
-                result = yield from train()
+                result = yield from train(run, steps)
                 from_first(functools.partial(run.finish, result))
             except Exception as error:
                 if _final(error) and first():
@@ -355,54 +300,37 @@ def _settled(
                 raise
 
 
-class _Progress:
-    """A bar of cells, which counts what is trained of each, whoever does it, and a line for each that is finished.
+@contextlib.contextmanager
+def _progress(runs: Sequence[Run], store: Store, say: Say | None) -> Iterator[Tell]:
+    """A bar of cells, which counts what is trained of each, whoever does it; output that is no terminal has none.
 
-    Attributes:
-        failed: the errors of cells that are not tried again, by key.
+    Gives what brings it up to date, and says what came of each cell that was finished since, and how long others will
+    take by what these took.
     """
+    def done() -> float:
+        return round(sum(run.done for run in runs), 2)
 
-    def __init__(self, runs: Sequence[Run], pool: Pool, store: Store, say: Say | None, failed: Errors) -> None:
-        self.runs, self.untold, self.store, self.say, self.failed = runs, [*runs], store, say, failed
-        self.began, done = time.monotonic(), self._done()
-        title = ", ".join(filter(None, ("cells", str(pool))))
-        self.bar = tqdm(total=len(runs), initial=done, desc=title, unit="cell", disable=None if first() else True)
-        self.bar.initial = done  # a hidden bar has none
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.close()
-
-    def _done(self) -> float:
-        return round(sum(run.done for run in self.runs), 2)
-
-    def show(self) -> None:
-        """Bring the bar up to date; output that is no terminal has none."""
-        self.bar.n = self._done()
-        self.bar.refresh()
-
-    def tell(self) -> None:
-        """Bring the bar up to date, and say what came of cells that were finished since, and how long others will take
-        by what these took.
-        """
-        self.show()
-        for run in [run for run in self.untold if run.result is not None]:
-            self.untold.remove(run)
-            if self.say and first():
-                line, gained = f"{run.cell}: {self.say(run.cell)}", self.bar.n - self.bar.initial
-                left = self.bar.total - self.bar.n - len({run.cell.key for run in self.runs} & self.failed.keys())
+    def tell(failed: Collection[str]) -> None:
+        bar.n = done()
+        bar.refresh()
+        for run in [run for run in untold if run.result is not None]:
+            untold.remove(run)
+            if say and first():
+                line, gained, left = f"{run.cell}: {say(run.cell)}", bar.n - initial, len(runs) - bar.n - len(failed)
                 if gained > 0 and left > 0:
-                    line += f", about {tqdm.format_interval((time.monotonic() - self.began) * left / gained)} left"
+                    line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
                 tqdm.write(line, file=sys.stderr)
-                now, path = datetime.datetime.now().astimezone(), self.store.root / "finished.log"
+                now, path = datetime.datetime.now().astimezone(), store.root / "finished.log"
                 with naming(path), path.open("a") as log:
                     log.write(f"{now.isoformat(timespec='seconds')} {line}\n")
 
+    began, initial, untold = time.monotonic(), done(), [*runs]
+    hidden = None if first() else True
+    with tqdm(total=len(runs), initial=initial, desc="cells", unit="cell", disable=hidden) as bar:
+        yield tell
 
-def _named(cell: Cell, error: BaseException) -> Exception:
-    """The error with the name of its cell: a divergence stays one, all else is that of a process."""
-    if isinstance(error, (NonFiniteLoss, ChildProcessError)):
-        return type(error)(f"{cell}: {error}")
-    return ChildProcessError(f"{cell}: {type(error).__name__}: {error}")
+
+def _in_words(error: BaseException) -> str:
+    """An error as it is told beside the name of its cell."""
+    known = isinstance(error, (NonFiniteLoss, ChildProcessError))
+    return str(error) if known else f"{type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ exactly the steps it would have taken undisturbed. In a process group all proces
 and writes the folder.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -113,13 +114,11 @@ def fit(
             now = time.monotonic()
             seconds += now - reported_at
             line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
-            _append(folder / "progress.jsonl", line)
-            _draw(board, "loss", means, done)
+            _append(folder / "progress.jsonl", line, board)
             progress.set_postfix(means, refresh=False)
             progress.update(done - progress.n)
             if probe and probe_due and (measured := probe()):
-                _append(folder / "probes.jsonl", {"step": done, **measured})
-                _draw(board, "measured", measured, done)
+                _append(folder / "probes.jsonl", {"step": done, **measured}, board)
             if last or from_first(late):
                 _save(learner, folder, done, seconds, code, known)
                 saved_at = time.monotonic()
@@ -248,10 +247,13 @@ def _check_weights(learner: Learner, done: int) -> None:
         raise NonFiniteLoss(f"weights are not finite after step {done}; lower the learning rate or clip harder")
 
 
-def _append(path: Path, line: dict[str, float]) -> None:
+def _append(path: Path, line: dict[str, float], board: "SummaryWriter | None") -> None:
     if first():
         with naming(path), path.open("a") as file:
             file.write(json.dumps(line) + "\n")
+    if board:
+        for name in line.keys() - {"step", "of"}:
+            board.add_scalar(f"{path.stem}/{name}", line[name], line["step"])
 
 
 def _board(folder: Path, done: int) -> "SummaryWriter":
@@ -261,22 +263,13 @@ def _board(folder: Path, done: int) -> "SummaryWriter":
     return SummaryWriter(str(folder), purge_step=done + 1)
 
 
-def _draw(board: "SummaryWriter | None", group: str, values: dict[str, float], step: int) -> None:
-    if board:
-        for name, value in values.items():
-            board.add_scalar(f"{group}/{name}", value, step)
-
-
 def _truncate(path: Path, step: int) -> None:
     """Drop the lines after `step`, which will be written again, and a line cut off by a crash."""
-    if path.exists():
-        lines = path.read_text(errors="replace").splitlines()
-        text = "".join(f"{line}\n" for line in lines if _step_of(line) <= step)
-        write_atomically(path, lambda temporary: temporary.write_text(text))
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(parse_json(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+    if not path.exists():
+        return
+    lines = []
+    for line in path.read_text(errors="replace").splitlines():
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            if parse_json(line)["step"] <= step:
+                lines.append(f"{line}\n")
+    write_atomically(path, lambda temporary: temporary.write_text("".join(lines)))

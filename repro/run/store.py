@@ -2,13 +2,19 @@
 
     <REPRO_RUNS>/cells/<key>/recipe.json      the cell
                              owner.json       who claimed it last, and how often commands have tried it
-                             progress.jsonl   losses along training
+                             progress.jsonl   losses along training; probes.jsonl, what is measured along it
                              checkpoint.pt    everything needed to continue exactly
                              result.json      the cell is complete once this exists
+                             <frame>.csv      what it has left beside numbers: histograms, choices
                              <another key>/   a cell that measures the same training otherwise: recipe and result
+
+A finished cell is a record: what `DESCRIBED` names, "metrics" and "cost". It is read from its folder or from a row of
+`figures/cells.csv`, of which every figure is redrawn without training. pandas is imported where there are rows: many
+commands need none.
 """
 
 import contextlib
+import csv
 import dataclasses
 import datetime
 import functools
@@ -19,34 +25,38 @@ import os
 import reprlib
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 
-from repro.data import manifest
-from repro.data.disk import (
-    acquire,
-    alone,
-    read_file,
-    remove_half_written,
-    require_regular,
-    require_writable,
-    write_atomically,
-)
-from repro.recipe import Recipe, entry_name
+from repro.data import disk, manifest
+from repro.data.disk import acquire, alone, read_file, remove_half_written, write_atomically
+from repro.recipe import Recipe, entry_name, parse_number
 
-PARTS = {  # of `recipe.json`
-    "key": str, "study": str, "recipe": dict, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
-    "changes": dict,
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+DESCRIBED = {  # in `recipe.json`
+    "key": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
+    "changes": dict, "recipe": dict,
 }
+COST = {"finished": str, "commit": str}  # and more, in the cost of a record
+COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/cells.csv`
+TAKEN = (*COLUMNS, "finished", "named", "measure", "value")  # columns of tables, which no measure is
+KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
 UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
-TEXTS = ("select",)  # of a result, what is text: how epoch and checkpoint were chosen
-TAKEN = (*PARTS, "metrics", "cost", "commit", "finished", "named", "measure", "value")  # columns, which no measure is
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
 TRIES = 2  # of a cell, by the processes of one command
-LAST = 4096  # bytes at the end of a log that hold at least its last line
+LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}  # frames of lines
+CLOCK = ("of", "seconds")  # of a line, which are no measures
+AGAIN = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
+ANEW = "delete that folder and run the table again"
+RESTORE = "restore it from version control"
+REMAKE = f"{RESTORE} or, in REPRO_RUNS, delete it and run the table again"
+Record = dict[str, Any]
+Tell = Callable[[str], object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +132,7 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """The content of `recipe.json`."""
-        return {name: getattr(self, name) for name in PARTS} | {"recipe": self.recipe.to_dict()}
+        return {name: getattr(self, name) for name in DESCRIBED} | {"recipe": self.recipe.to_dict()}
 
 
 class Run:
@@ -132,27 +142,54 @@ class Run:
         self.folder, self.cell, self.trained_in = folder, cell, trained_in or folder
 
     @property
+    def complete(self) -> bool:
+        """Whether there is a result, whichever evaluation it is of."""
+        return (self.folder / "result.json").exists()
+
+    @property
     def result(self) -> dict[str, Any] | None:
-        """The stored result, None while the cell is not complete, or is to be evaluated again; raises as `read`."""
-        if not (self.folder / "result.json").exists():
+        """The result, None while there is none or it is to be measured again; raises as `read_result`."""
+        if not self.complete:
             return None
-        result = self.read()
+        result = read_result(self.folder / "result.json")
         outdated = evaluation_of(result) < self.cell.evaluation and (self.trained_in / "checkpoint.pt").exists()
         return None if outdated else result
 
     @property
     def done(self) -> float:
         """Part of the cell that is done, from 0 to 1; evaluation counts as a step."""
-        return 1.0 if (self.folder / "result.json").exists() else trained(self.trained_in)
+        return 1.0 if self.complete else trained(self.trained_in)
 
     @property
     def measured_again(self) -> bool:
         """Whether it measures the training of another cell that is finished, and takes no step in its folder."""
         return self.trained_in != self.folder and (self.trained_in / "result.json").exists()
 
-    def read(self) -> dict[str, Any]:
-        """The stored result of a complete cell; raises ValueError naming the file if it is damaged or not there."""
-        return read_result(self.folder / "result.json")
+    def frame(self, name: str) -> "DataFrame":
+        """What a complete cell has left beside numbers, no rows if there is none of that name; raises as `read_frame`.
+
+        "progress" has a row for every report, "epochs" the means over each epoch, "probes" what was measured along
+        training, a row for each measure; any other name is of a file `<name>.csv` that was measured once.
+        """
+        from pandas import DataFrame
+
+        folder = self.trained_in if name in ("progress", "epochs") else self.folder  # probes are of its own settings
+        path = folder / LOGS.get(name, f"{name}.csv")
+        if not self.complete or not path.exists():
+            return DataFrame()
+        if name not in LOGS:
+            return read_frame(path)
+        log = _read_log(path)
+        if name == "progress":
+            return log
+        steps = _read_log(folder / LOGS["progress"])["step"].iloc[-1]
+        recipe: Any = self.cell.recipe
+        log["epoch"] = log.pop("step") * recipe.epochs / steps
+        if name == "probes":
+            log["epoch"] = log["epoch"].round().astype(int)
+            return log.melt("epoch", var_name="measure").round(2).sort_values(["epoch", "measure"], ignore_index=True)
+        log["epoch"] = log["epoch"].map(math.ceil)
+        return log.groupby("epoch").mean().reset_index()
 
     def begin(self) -> None:
         """Write `recipe.json`, also that of the training, once the cell is known to be one that can be trained."""
@@ -163,12 +200,11 @@ class Run:
     def finish(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
         (self.trained_in / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
-        path = self.folder / "result.json"
-        if path.exists():
-            result = result | {"cost": self.read()["cost"]}
+        if self.complete:
+            result = result | {"cost": read_result(self.folder / "result.json")["cost"]}
         check_result(result)
         self.begin()
-        write_json(path, {"evaluation": self.cell.evaluation} | result)
+        write_json(self.folder / "result.json", {"evaluation": self.cell.evaluation} | result)
         self.clear()
 
     def clear(self) -> None:
@@ -194,10 +230,7 @@ class Run:
             tries = self.tries(command)
             if tries < TRIES:
                 remove_half_written(folder)
-                now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-                counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.key}": tries + 1}
-                owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now}
-                write_json(folder / "owner.json", owned | ({"tries": counts} if command else {}))
+                self._own(folder, command, tries + 1)
             yield tries < TRIES
 
     def tries(self, command: str) -> int:
@@ -206,19 +239,23 @@ class Run:
 
     def give_up(self, command: str) -> None:
         """Let no further process of a command try the cell, whose lock this one holds."""
-        owned = _owner(self._locked)
-        counts = owned.get("tries", {}) | {f"{command} {self.cell.key}": TRIES}
-        write_json(self._locked / "owner.json", owned | {"tries": counts})
+        self._own(self._locked, command, TRIES)
 
     def wait(self) -> None:
         """Return once nobody holds what `claim` would; says for whom it waits."""
-        whom = f"{owner(self._locked)}, which trains {self.cell}, in {self._locked}"
-        with alone(self._locked / "lock", whom):
+        with alone(self._locked / "lock", f"{owner(self._locked)}, which trains {self.cell}, in {self._locked}"):
             pass
 
     @property
     def _locked(self) -> Path:
         return self.folder if self.measured_again else self.trained_in
+
+    def _own(self, folder: Path, command: str, tries: int) -> None:
+        """Say that this process holds the lock, and how often those of the command have."""
+        now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.key}": tries}
+        owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now, "tries": counts}
+        write_json(folder / "owner.json", owned)
 
 
 @functools.cache
@@ -238,8 +275,8 @@ class Store:
     def require_writable(self) -> None:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
-            require_writable(self.root)
-            require_regular(self.root / "finished.log")
+            disk.require_writable(self.root)
+            disk.require_regular(self.root / "finished.log")
         except OSError as error:
             raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error
@@ -276,18 +313,6 @@ class Store:
         """The folders of finished cells inside those of their trainings, by key, when this was first asked."""
         return {path.parent.name: path.parent for path in self.root.glob("cells/*/*/result.json")}
 
-    def finished(self, tell: Callable[[str], object] = warn_once) -> list[dict[str, Any]]:
-        """Description and result of every complete cell, ordered by key; what is wrong with others is told."""
-        cells = []
-        paths = [*self.root.glob("cells/*/result.json"), *self.root.glob("cells/*/*/result.json")]
-        for folder in sorted((path.parent for path in paths), key=lambda folder: folder.name):
-            try:
-                described, result = read_description(folder / "recipe.json"), read_result(folder / "result.json")
-                cells.append(described | {"result": result})
-            except ValueError as error:
-                tell(f"{folder} is left out: {error}")
-        return cells
-
 
 def evaluation_of(result: dict[str, Any]) -> int:
     """The version of the evaluation that a stored result is of; the first ones do not say so."""
@@ -297,9 +322,8 @@ def evaluation_of(result: dict[str, Any]) -> int:
 def trained(folder: Path) -> float:
     """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
-        with open(folder / "progress.jsonl", "rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST))
-            last = parse_json(log.read().splitlines()[-1].decode())
+        lines = (folder / LOGS["progress"]).read_text(encoding="utf-8", errors="replace").splitlines()
+        last = parse_json(lines[-1])
         return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
@@ -323,57 +347,59 @@ def _owner(folder: Path) -> dict[str, Any]:
         return {}
 
 
+def read_result(path: Path) -> dict[str, Any]:
+    """The content of a `result.json`: "cost", and otherwise measures; ValueError names the file if it is damaged."""
+    with _reading(path, AGAIN):
+        result = parse_json(read_file(path, LONGEST).decode("utf-8"))
+        check_result(result)
+    return result
+
+
+def read_record(folder: Path) -> Record:
+    """The record of the finished cell in a folder.
+
+    ValueError names the file if one is damaged or not there, lacks a part, or is of another cell than its folder.
+    """
+    metrics, path = read_result(folder / "result.json"), folder / "recipe.json"
+    with _reading(path, AGAIN):
+        described = parse_json(read_file(path, LONGEST).decode("utf-8"))
+        record = described | {"cost": metrics.pop("cost"), "metrics": metrics}
+        _check_record(record)
+    if record["key"] != folder.name:
+        raise ValueError(f"{path} cannot be read (key={record['key']!r} is not its folder's, {folder.name}); delete "
+                         "the folder, whose weights may be another cell's too, and run the table again")
+    return record
+
+
+def check_result(result: Record) -> None:
+    """Raise ValueError unless there is a cost, and what `KINDS` does not name are numbers whose names no column has."""
+    if taken := [name for name in result if name in TAKEN and name not in KINDS]:
+        raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
+    check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
+
+
+def _check_record(record: Record) -> None:
+    """Raise ValueError unless a record is described, has measures, and says when and by which code it was finished."""
+    check_parts(record, DESCRIBED)
+    if record["seed"] < 0 or record["version"] < 1:
+        raise ValueError(f"seed={record['seed']}, version={record['version']} should be 0 and 1 or more")
+    check_result({"cost": record["cost"], **record["metrics"]})
+    check_parts(record["cost"], COST)
+
+
+@contextlib.contextmanager
+def _reading(path: Path, remedy: str) -> Iterator[None]:
+    """Let an error inside the block name what is read, and the next step."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {remedy}") from error
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically; NaN and infinity raise ValueError."""
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(text))
-
-
-def read_description(path: Path) -> dict[str, Any]:
-    """The content of a `recipe.json`, as `Cell.describe` gives it.
-
-    ValueError names the file if it is damaged, lacks one of the parts, or is of another cell than its folder.
-    """
-    def check(description: dict[str, Any]) -> None:
-        check_parts(description, PARTS)
-        if description["seed"] < 0 or description["version"] < 1:
-            raise ValueError(f"seed={description['seed']}, version={description['version']} should be 0 and 1 or more")
-
-    description = _read(path, check)
-    if description["key"] != path.parent.name:
-        raise ValueError(f"{path} cannot be read (key={description['key']!r} is not its folder's, {path.parent.name}); "
-                         "delete the folder, whose weights may be another cell's too, and run the table again")
-    return description
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """The content of a `result.json`: "cost", and otherwise measures; raises as `read_description`."""
-    return _read(path, check_result)
-
-
-def check_result(result: Mapping[str, Any]) -> None:
-    """Raise ValueError unless there is a cost, and all else are measures, see `check_measures`."""
-    check_parts(result, {"cost": dict})
-    check_measures({name: value for name, value in result.items() if name != "cost"})
-
-
-def check_measures(measures: Mapping[str, Any]) -> None:
-    """Raise ValueError unless measures have names of their own, and all are numbers but those of `TEXTS`."""
-    if taken := [name for name in measures if name in TAKEN]:
-        raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
-    kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(measures, (int, float))
-    kinds |= {name: int if name == "evaluation" else str for name in ("evaluation", *TEXTS) if name in measures}
-    check_parts(measures, kinds)
-
-
-def _read(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    try:
-        content = parse_json(read_file(path, LONGEST).decode("utf-8"))
-        check(content)
-    except (OSError, ValueError) as error:
-        next_step = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
-        raise ValueError(f"{path} cannot be read ({error}); {next_step}") from error
-    return content
 
 
 def parse_json(text: str) -> dict[str, Any]:
@@ -407,3 +433,161 @@ def _number(text: str) -> float | int:
     if not -(2**63) < value < 2**63 and (isinstance(value, int) or not math.isfinite(value)):
         raise ValueError(f"{reprlib.repr(text)} is not a finite number of 64 bits")
     return value
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    """The row of a record in `figures/cells.csv`: changes, recipe, metrics and cost are JSON."""
+    row = record | {"commit": record["cost"]["commit"]}
+    return {name: json.dumps(row[name], sort_keys=True) if isinstance(row[name], dict) else row[name]
+            for name in COLUMNS}
+
+
+def _table(rows: Iterable[Record]) -> "DataFrame":
+    from pandas import DataFrame
+
+    return DataFrame([*rows], columns=COLUMNS)
+
+
+def rows_of(cells: Sequence[Cell], store: Store) -> "DataFrame":
+    """The rows of those of these cells that are finished, in their order; raises as `read_record`."""
+    return _table(row_of(read_record(run.folder)) for run in map(store.run, cells) if run.complete)
+
+
+def finished_cells(store: Store, tell: Tell = warn_once) -> "DataFrame":
+    """A row for each finished cell, by key; one that is damaged is left out, with a line that is printed once."""
+    rows = []
+    folders = [path.parent for path in (store.root / "cells").rglob("result.json")]
+    for folder in sorted(folders, key=lambda folder: folder.name):
+        try:
+            rows.append(row_of(read_record(folder)))
+        except ValueError as error:
+            tell(f"{folder} is left out: {error}")
+    return _table(rows)
+
+
+def read_cells(path: Path, tell: Tell = warn_once) -> "DataFrame":
+    """The exported cells of a file, none if it does not exist; damaged rows as damaged cells of `finished_cells`.
+
+    ValueError if the file is no table of cells.
+    """
+    return _table(_rows(path, tell))
+
+
+def _rows(path: Path, tell: Tell) -> Iterable[Record]:
+    rows: dict[str, Record] = {}
+    if not path.exists():
+        return ()
+    with _reading(path, RESTORE), open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, strict=True)
+        if (header := next(reader, [])) != COLUMNS:
+            raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
+        for values in reader:
+            try:
+                row = _checked_row(values)
+                if rows.setdefault(row["key"], row) is not row:
+                    raise ValueError(f"{row['key']} is the key of an earlier row, too")
+            except ValueError as error:
+                tell(f"{path}: line {reader.line_num}: {error}; the row is left out: {RESTORE}")
+    return rows.values()
+
+
+def _checked_row(values: list[str]) -> Record:
+    """The values by column; ValueError if one is missing, or they are no record."""
+    if len(values) != len(COLUMNS):
+        raise ValueError(f"{len(values)} values, expected {len(COLUMNS)}")
+    row: Record = dict(zip(COLUMNS, values, strict=True))
+    row |= {name: parse_number(name, row[name]) for name in ("seed", "version")}
+    _check_record(row | {name: parse_json(row[name]) for name in ("changes", "recipe", "metrics", "cost")})
+    return row
+
+
+def everything(tell: Tell = warn_once) -> "DataFrame":
+    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, with the column of `with_owners`."""
+    committed = exported(tell)
+    return with_owners(merged(committed, finished_cells(Store(), tell)), committed)
+
+
+def with_owners(cells: "DataFrame", committed: "DataFrame") -> "DataFrame":
+    """Cells with a column `whose`: "ours" of committed ones, "yours", "replaces ours" where both have trained one."""
+    numbers = committed["key"] + committed["metrics"] + committed["cost"]
+    cells = cells.assign(whose="yours")
+    cells.loc[cells["key"].isin(committed["key"]), "whose"] = "replaces ours"
+    cells.loc[(cells["key"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
+    return cells
+
+
+def exported(tell: Tell = warn_once) -> "DataFrame":
+    """The cells of figures/cells.csv: of the checkout or, where this package is installed, its own and the folder's."""
+    here = read_cells(manifest.project_root() / "figures" / "cells.csv", tell)
+    return here if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv", tell), here)
+
+
+@functools.cache
+def committed_fields() -> dict[tuple[str, int], set[str]]:
+    """By study and version of the training, the fields that recipes of committed cells have."""
+    fields: dict[tuple[str, int], set[str]] = {}
+    for row in _rows(manifest.shipped("figures") / "cells.csv", warn_once):
+        fields.setdefault((row["study"], row["version"]), set()).update(json.loads(row["recipe"]))
+    return fields
+
+
+def merged(exported: "DataFrame", finished: "DataFrame") -> "DataFrame":
+    """Both sets of cells in a fixed order: of a key the newest evaluation, of equal ones that of the finished cells.
+
+    No clock is asked: what was trained here again takes the place of what was exported.
+    """
+    import pandas as pd
+
+    cells = pd.concat([exported, finished], ignore_index=True)
+    evaluation = cells["metrics"].map(json.loads).map(evaluation_of)
+    cells = cells.loc[evaluation.sort_values(kind="stable").index].drop_duplicates("key", keep="last")
+    return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
+
+
+def export(finished: "DataFrame", path: Path) -> "DataFrame":
+    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows.
+
+    ValueError if rows of it are damaged: they would be lost.
+    """
+    damaged: list[str] = []
+    before = read_cells(path, damaged.append)
+    if damaged:
+        raise ValueError(damaged[0])
+    cells = merged(before, finished[finished["preset"] != "smoke"])
+    write_frame(cells, path)
+    return cells
+
+
+def write_frame(frame: "DataFrame", path: Path) -> Path:
+    """Write a frame as CSV, all of it or nothing; returns the path."""
+    write_atomically(path, lambda temporary: frame.to_csv(temporary, index=False))
+    return path
+
+
+def read_frame(path: Path) -> "DataFrame":
+    """A frame that was written; text stays text.
+
+    ValueError names the file if it is damaged: a line is cut, there is no row, or a number is not finite.
+    """
+    frame = disk.read_csv(path, REMAKE, dtype={"key": str})
+    with _reading(path, REMAKE):
+        _check_numbers(frame.select_dtypes("number"))
+    return frame
+
+
+def _read_log(path: Path) -> "DataFrame":
+    """The numbers in the lines of a log; raises as `read_frame`, also if a line lacks one that others have."""
+    from pandas import DataFrame
+
+    with _reading(path, ANEW):
+        log = DataFrame(map(parse_json, read_file(path).decode("utf-8").splitlines()))
+        log = log.drop(columns=[*CLOCK], errors="ignore")
+        _check_numbers(log)
+    return log
+
+
+def _check_numbers(numbers: "DataFrame") -> None:
+    import numpy as np
+
+    if not len(numbers) or not np.isfinite(numbers.to_numpy(float)).all():
+        raise ValueError("it has no rows, or other than finite numbers")

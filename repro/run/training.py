@@ -1,22 +1,18 @@
-"""One cell from its first step to its result."""
+"""One cell from its first step to its result, and what its weights are asked for later."""
 
 import functools
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from pandas import DataFrame
 from tqdm.auto import tqdm
 
 from repro.run import device as devices
-from repro.run import frames
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Run
-
-if TYPE_CHECKING:
-    from repro.run.learner import Learner
+from repro.run.store import Cell, Run, Store, read_frame, write_frame
 
 
 def train(
@@ -41,40 +37,87 @@ def train(
         NonFiniteLoss: as `fit`.
     """
     devices.begin(device)
-    recipe: Any = run.cell.recipe
+    cell = run.cell
+    recipe: Any = cell.recipe
     data = study.load(recipe)
-    run.cell.require(data.digest)
+    cell.require(data.digest)
     if run.measured_again and devices.from_first(lambda: load_checkpoint(run.trained_in) is None):
-        raise ValueError(f"{run.trained_in} has lost its weights; give the same command again, and {run.cell} is "
+        raise ValueError(f"{run.trained_in} has lost its weights; give the same command again, and {cell} is "
                          "trained by itself")
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
-    for learner in study.learners(recipe, data, run.cell.seed, device):
-        costs.append((yield from _fitted(run, learner, progress, study, tensorboard)))
+    for learner in study.learners(recipe, data, cell.seed, device):
+        if devices.first():
+            run.begin()
+        folder = run.folder / learner.name if learner.name else run.trained_in
+        folder.mkdir(exist_ok=True)
+        probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
+        title = " ".join([cell.dataset, cell.preset, str(cell), cell.key[:4], learner.name])
+        cost = yield from fit(
+            learner, folder, progress, code=study.code, probe=probe,
+            probe_steps=recipe.probe_every * learner.steps_per_epoch if probe else 0,
+            tensorboard=tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip()))
+        costs.append(cost | {"precision": learner.precision})
         progress.set_postfix_str("evaluating")
         for name, value in study.measure(learner).items():
             if not isinstance(value, DataFrame):
                 measured.setdefault(name, []).append(value)
             elif devices.first():
-                frames.write(value, run.folder / f"{name}.csv")
+                write_frame(value, run.folder / f"{name}.csv")
         progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": devices.cost(device) | {"code": study.code} | costs[0]}
 
 
-def _fitted(
-    run: Run, learner: "Learner", progress: tqdm, study: Any, tensorboard: Path | None
-) -> Generator[None, None, dict[str, Any]]:
-    """Train one learner of a run's cell to its end in the folder of its name; returns what it cost."""
-    if devices.first():
-        run.begin()
-    recipe: Any = run.cell.recipe
-    probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-    every = recipe.probe_every * learner.steps_per_epoch if probe else 0
-    folder = run.folder / learner.name if learner.name else run.trained_in
-    folder.mkdir(exist_ok=True)
-    title = " ".join([run.cell.dataset, run.cell.preset, str(run.cell), run.cell.key[:4], learner.name])
-    board = tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip())
-    cost = yield from fit(learner, folder, progress, probe=probe, probe_steps=every, code=study.code, tensorboard=board)
-    return cost | {"precision": learner.precision}
+def checkpoint(key: str, store: Store) -> dict[str, Any]:
+    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
+    if not (store.folder(key) / "result.json").exists():
+        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
+                         "cells of figures/cells.csv have no weights here until `repro run` has trained them")
+    folder = store.trained_in(key)
+    state = load_checkpoint(folder)
+    if state is None:
+        raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
+    return state["learner"]
+
+
+def restored(cell: Cell, study: Any, device: torch.device, **changes: Any) -> Any:
+    """The learner of a finished cell with its last weights, on any device; what it draws from begins anew.
+
+    Of studies whose cells have several learners it is the main one. Changes of its recipe give it other data.
+
+    Raises:
+        ValueError, FileNotFoundError: as `Cell.require`, the study's `load` and `checkpoint`.
+    """
+    recipe: Any = cell.recipe.replace(**changes)
+    data = study.load(recipe)
+    if not changes:
+        cell.require(data.digest)
+    learner = next(study.learners(recipe, data, cell.seed, device))
+    learner.load_weights(checkpoint(cell.key, Store()))
+    return learner
+
+
+def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
+    """The frame of that name that was computed once from a finished cell, with its data set, preset and seed.
+
+    It says of which version of training and evaluation it is, and is made again where these are others today, unless
+    the cell has lost its checkpoint. In a process group all processes compute, as an encoder may need them all, and the
+    first writes.
+    """
+    run = Store().run(cell)
+    path = run.folder / name
+    versions = {"version": cell.version, "evaluation": cell.evaluation}
+
+    def current() -> bool:
+        if not path.exists():
+            return False
+        rows, remakeable = read_frame(path), (run.trained_in / "checkpoint.pt").exists()
+        return not remakeable or all(part in rows and (rows[part] == today).all() for part, today in versions.items())
+
+    if not devices.from_first(current):
+        with devices.threads(cell.recipe.threads):
+            rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **versions)
+        devices.from_first(lambda: write_frame(rows, path))
+    return read_frame(path).assign(seed=cell.seed)

@@ -35,7 +35,7 @@ def constants(recipe: SkeletonRecipe) -> Rows:
 
 
 def trained_model(state: Mapping[str, Any], recipe: SkeletonRecipe) -> SkeletonModel:
-    """The model in a state of a pretrainer of the recipe (`run.finished.checkpoint`), on the CPU, evaluating.
+    """The model in a state of a pretrainer of the recipe (`run.training.checkpoint`), on the CPU, evaluating.
 
     Its weights are the last, or those that the recipe has selected.
     """

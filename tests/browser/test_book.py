@@ -15,7 +15,7 @@ from browsing import watched
 from repro import book
 from repro.data import manifest
 from repro.experiments import by_study
-from repro.run.export import exported
+from repro.run.store import exported
 
 ROOT = manifest.project_root()
 LINKS = "links => links.map(link => link.href)"

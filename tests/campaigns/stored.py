@@ -18,9 +18,8 @@ import torch
 from repro import encoders
 from repro.image import model
 from repro.image.recipe import smoke
-from repro.run import fit, frames
-from repro.run.export import finished_cells
-from repro.run.store import Cell, Store, owner, trained
+from repro.run import fit
+from repro.run.store import Cell, Store, finished_cells, owner, read_record, trained
 from repro.skeleton.recipe import quick
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
@@ -150,13 +149,14 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
     assert bool(problems) != bool(rows), "what is left out is not what is told"
     if problems:
         raise Refused(problems[0])
-    cell, = store.finished()
+    cell = read_record(run.folder)
     result = run.result
     stated = {name: json.loads(files[f"{name}.json"]) for name in ("result", "recipe")}
-    assert cell == {"changes": None} | stated["recipe"] | {"result": result} and result == stated["result"]
+    assert result == stated["result"] == cell.pop("metrics") | {"cost": cell.pop("cost")}
+    assert cell == stated["recipe"]
     assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
     assert json.loads(rows[0]["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
-    assert np.isfinite(frames.read(run.folder, "progress", 1).to_numpy()).all()
+    assert np.isfinite(run.frame("progress").to_numpy()).all()
 
 
 KINDS = {

@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 from repro import papers
 from repro.audiovisual.recipe import CLIPS
 from repro.image.recipe import IMAGES
-from repro.run.device import full_precision, threads
+from repro.run.device import threads
 from repro.run.fit import load_checkpoint
 from repro.run.store import Cell, Store
 from repro.run.training import train
@@ -173,7 +173,7 @@ def trained(training: Fields) -> tuple[dict[str, float], list[torch.Tensor]]:
         if tiny_trunk:
             use_tiny_trunk(patched)
         run = Store(folder).run(Cell("golden", recipe, seed, "smoke", dataset, study.load(recipe).digest, 0))
-        with run.claim(), threads(recipe.threads), full_precision():
+        with run.claim(), threads(recipe.threads):
             result = finish(train(run, progress, study=study, device=torch.device("cpu")))
         log, state = run.folder / "progress.jsonl", load_checkpoint(run.folder)
         last = json.loads(log.read_text().splitlines()[-1]) if log.exists() else {}

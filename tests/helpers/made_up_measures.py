@@ -4,13 +4,13 @@ import itertools
 
 from pandas import DataFrame
 
-from repro.run.export import COLUMNS, row_of
+from repro.run.store import COLUMNS, row_of
 
 
 def finished_row(cell, **measures):
     """The row of cells.csv of a cell with these measures."""
     cost = {"finished": "2024-05-01T12:00:00+00:00", "commit": "c"}
-    return row_of(cell.describe() | {"result": measures | {"cost": cost}})
+    return row_of(cell.describe() | {"metrics": measures, "cost": cost})
 
 
 def asked(table, dataset=None, **choices):

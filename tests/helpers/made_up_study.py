@@ -9,9 +9,8 @@ from pandas import DataFrame
 from torch import nn
 
 from repro.recipe import Recipe, setting
-from repro.run.export import COLUMNS
 from repro.run.learner import Learner
-from repro.run.store import Cell
+from repro.run.store import COLUMNS, Cell
 from repro.table import Study
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from repro import experiments, papers
 from repro.papers import drawing
-from repro.run.export import COLUMNS
+from repro.run.store import COLUMNS
 
 
 def redraw(folder, cells=None, *saved, pictures=None):

@@ -21,8 +21,8 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, METHODS, paper, smoke
 from repro.run import group, training
 from repro.run.evaluate import linear_probe
-from repro.run.finished import checkpoint, restored
 from repro.run.store import Store
+from repro.run.training import checkpoint, restored
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")

@@ -24,7 +24,7 @@ from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
 from repro.report.claims import LEVELS, PRINTED, RULES, Claim, Evidence, held, judge, pairs
 from repro.report.printed import printed
-from repro.run.export import COLUMNS
+from repro.run.store import COLUMNS
 
 NAN = float("nan")
 TITLES = ("CM-ACC", "JCL", "SCE", "taxonomy")

@@ -33,7 +33,7 @@ def probe(*data, epochs, learning_rate, final_rate, **settings):
 
 def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch, learning_rate, momentum, final_rate,
                seed):
-    """Softmax regression by SGD, a sample and a class at a time, from the same draws."""
+    """Softmax regression by SGD, a sample at a time, from the same draws."""
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(classes, train.shape[1], generator=generator).numpy().astype(np.float32) * np.float32(0.01)
     weight, bias = weight.astype(np.float64), np.zeros(classes)
@@ -44,22 +44,14 @@ def slow_probe(train, train_labels, test, test_labels, *, classes, epochs, batch
         rate = floor + (learning_rate - floor) * 0.5 * (1 + np.cos(np.pi * epoch / epochs))
         order = torch.randperm(len(train), generator=generator).tolist()
         for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
-            weight_gradient, bias_gradient = np.zeros_like(weight), np.zeros_like(bias)
-            for index in chosen:
+            errors = []
+            for index in (chosen := order[start : start + batch]):
                 scores = np.exp(weight @ train[index] + bias)
-                probabilities = scores / scores.sum()
-                for label in range(classes):
-                    error = probabilities[label] - (train_labels[index] == label).item()
-                    weight_gradient[label] += error * train[index] / len(chosen)
-                    bias_gradient[label] += error / len(chosen)
-            weight_velocity = momentum * weight_velocity + weight_gradient
-            bias_velocity = momentum * bias_velocity + bias_gradient
+                errors.append(scores / scores.sum() - (np.arange(classes) == train_labels[index].item()))
+            weight_velocity = momentum * weight_velocity + np.transpose(errors) @ train[chosen] / len(chosen)
+            bias_velocity = momentum * bias_velocity + np.mean(errors, axis=0)
             weight, bias = weight - rate * weight_velocity, bias - rate * bias_velocity
-        right = 0
-        for point, label in zip(test, test_labels.tolist(), strict=True):
-            right += np.argmax(weight @ point + bias) == label
-        accuracies.append(100 * right / len(test))
+        accuracies.append(100 * np.mean(np.argmax(test @ weight.T + bias, axis=1) == test_labels.numpy()))
     return accuracies
 
 

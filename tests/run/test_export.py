@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from made_up_training import CELL, Small
 
-from repro.run.export import COLUMNS, export, finished_cells, merged, read_cells, rows_of
-from repro.run.store import Cell, Store
+from repro.run.store import COLUMNS, Cell, Store, export, finished_cells, merged, read_cells, rows_of
 
 
 def finish(store, method="CE", seed=0, *, linear=50.0, finished="2026-01-01T00:00:00+00:00", **changes) -> Cell:
@@ -122,8 +121,8 @@ DAMAGES = {
     "11 values, expected 12": lambda text: text.rpartition(",")[0] + "\n",
     "13 values": lambda text: text.rstrip("\n") + ",more\n",
     "version='one' should be a whole number": lambda text: text.replace(",d1,1,", ",d1,one,"),
-    "metrics: 'NaN' is not a finite number": lambda text: text.replace("50.0", "NaN"),
-    "cost: it lacks finished": lambda text: text.replace("finished", "ended"),
+    "'NaN' is not a finite number": lambda text: text.replace("50.0", "NaN"),
+    "it lacks finished": lambda text: text.replace("finished", "ended"),
 }
 
 

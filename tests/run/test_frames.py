@@ -1,16 +1,17 @@
 """What cells leave beside numbers: read from their folders, from committed files, and written by a training."""
 
+import dataclasses
 import json
 
 import pandas as pd
 import pytest
 import torch
+from made_up_training import CELL, Small
 from pandas import DataFrame
 
 import repro
 from repro import experiments, papers
-from repro.run import frames
-from repro.run.store import Store
+from repro.run.store import LOGS, Run, Store, read_frame, write_frame
 
 LINES = [{"step": step, "of": 20, "loss": 10.0 - step, "CD": float(step), "seconds": 0.1} for step in (3, 5, 8, 20)]
 
@@ -26,37 +27,45 @@ def write(path, lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_reports_are_rows_and_epochs_their_means(tmp_path):
+@pytest.fixture
+def run(tmp_path):
+    """A finished run of four epochs, which has left nothing yet."""
+    (tmp_path / "result.json").touch()
+    return Run(tmp_path, dataclasses.replace(CELL, recipe=Small(epochs=4)))
+
+
+def test_reports_are_rows_and_epochs_their_means(run):
     """Of 20 steps in four epochs, steps 3 and 5 are of the first, 8 of the second, 20 of the last."""
-    write(tmp_path / "progress.jsonl", LINES)
-    assert frames.read(tmp_path, "progress", 4).to_dict("list") == {
+    write(run.folder / "progress.jsonl", LINES)
+    assert run.frame("progress").to_dict("list") == {
         "step": [3, 5, 8, 20], "loss": [7.0, 5.0, 2.0, -10.0], "CD": [3.0, 5.0, 8.0, 20.0]}
-    assert frames.read(tmp_path, "epochs", 4).to_dict("list") == {
+    assert run.frame("epochs").to_dict("list") == {
         "epoch": [1, 2, 4], "loss": [6.0, 2.0, -10.0], "CD": [4.0, 8.0, 20.0]}
-    assert frames.read(tmp_path, "similarity", 4).empty and frames.read(tmp_path, "probes", 4).empty
+    assert run.frame("similarity").empty and run.frame("probes").empty
+    (run.folder / "result.json").unlink()  # what is trained again has half a log
+    assert run.frame("progress").empty
 
 
-def test_probes_are_a_row_for_each_epoch_and_measure(tmp_path):
-    write(tmp_path / "progress.jsonl", LINES)
-    write(tmp_path / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
-    found = frames.read(tmp_path, "probes", 4)
-    assert found.to_numpy().tolist() == [
+def test_probes_are_a_row_for_each_epoch_and_measure(run):
+    write(run.folder / "progress.jsonl", LINES)
+    write(run.folder / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
+    assert run.frame("probes").to_numpy().tolist() == [
         [1, "knn1", 40.0], [1, "linear", 51.67], [4, "knn1", 40.0], [4, "linear", 56.67]]
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}'])
-def test_a_damaged_line_is_named(tmp_path, line):
-    write(tmp_path / "progress.jsonl", LINES[:2])
-    (tmp_path / "progress.jsonl").write_text((tmp_path / "progress.jsonl").read_text() + line + "\n")
-    with pytest.raises(ValueError, match=r"progress.jsonl cannot be read beyond line 2 .*delete that folder"):
-        frames.read(tmp_path, "progress", 4)
+def test_a_damaged_line_is_named(run, line):
+    write(run.folder / "progress.jsonl", LINES[:2])
+    (run.folder / "progress.jsonl").write_text((run.folder / "progress.jsonl").read_text() + line + "\n")
+    with pytest.raises(ValueError, match=r"progress.jsonl cannot be read \(.*delete that folder"):
+        run.frame("progress")
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x'])
-def test_a_damaged_frame_is_named(tmp_path, content):
-    (tmp_path / "similarity.csv").write_text(content)
+def test_a_damaged_frame_is_named(run, content):
+    (run.folder / "similarity.csv").write_text(content)
     with pytest.raises(ValueError, match=r"similarity.csv cannot be read \(.*restore it"):
-        frames.read(tmp_path, "similarity", 4)
+        run.frame("similarity")
 
 
 def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
@@ -84,7 +93,7 @@ FRAMED = {name: declared for name, declared in papers.pictures().items() if decl
 @pytest.mark.parametrize("name", FRAMED)
 def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(name, tmp_path):
     declared = FRAMED[name]
-    written = frames.read_csv(experiments.manifest.project_root() / "figures" / f"{name}.csv")
+    written = read_frame(experiments.manifest.project_root() / "figures" / f"{name}.csv")
     written = written[written["key"].isin(experiments.everything()["key"])]  # others are kept rows of earlier versions
     rows = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
     own = [column for column in written if column in rows]
@@ -95,11 +104,11 @@ def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(n
     folder = Store().folder(key)
     folder.mkdir(parents=True)
     (folder / "result.json").touch()
-    if declared.frame in frames.LOGS:
+    if declared.frame in LOGS:
         write(folder / "progress.jsonl", LINES)
         write(folder / "probes.jsonl", [{"step": 20, "linear": 50.0}])
     else:
-        frames.write(DataFrame({"alone": [1.0]}), folder / f"{declared.frame}.csv")
+        write_frame(DataFrame({"alone": [1.0]}), folder / f"{declared.frame}.csv")
     again = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
     assert 0 < (again["key"] == key).sum() <= 4
 

@@ -17,7 +17,7 @@ from repro.recipe import setting
 from repro.run import training
 from repro.run.engine import Pool, run_cells
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Cell, Store, read_description
+from repro.run.store import Cell, Store, finished_cells
 from repro.skeleton.recipe import SKELETONS
 
 CPU = torch.device("cpu")
@@ -92,7 +92,7 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
         folder, whole = store.run(each).trained_in, apart.folder(each.key)
         assert folder == store.folder(USUAL.key) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
-    assert {row["key"] for row in Store(store.root).finished()} == {each.key for each in order}
+    assert {*finished_cells(Store(store.root))["key"]} == {each.key for each in order}
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
@@ -107,7 +107,7 @@ def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(sto
 
 def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
     run(store, HALF)
-    described = read_description(store.folder(USUAL.key) / "recipe.json")
+    described = json.loads((store.folder(USUAL.key) / "recipe.json").read_text())
     assert (described["key"], described["changes"], described["recipe"]["scale"]) == (USUAL.key, {}, 2.0)
 
 

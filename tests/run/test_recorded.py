@@ -234,6 +234,3 @@ def test_buckets_are_multiples_of_25_frames_or_the_longest_sequence(monkeypatch)
         assert longest <= fast.bucket < longest + 25 and fast.bucket in (25, 50, 60)
         buckets.add(fast.bucket)
     assert buckets == {25, 50, 60}
-
-
-# ---------------------------------------------------------------------------------------------- what is handed over

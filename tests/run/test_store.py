@@ -9,9 +9,9 @@ import tempfile
 import pytest
 from made_up_training import CELL, Small
 
-from repro.run.store import Cell, evaluation_of, read_description, trained
+from repro.run.store import Cell, evaluation_of, finished_cells, read_record, read_result, trained
 
-RESULT = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0}}
+RESULT = {"linear": 50.0, "select": "last", "cost": {"seconds": 1.0, "finished": "2026", "commit": "c"}}
 
 
 def test_data_exchanged_since_the_cell_was_declared_are_refused():
@@ -82,9 +82,9 @@ def test_an_outdated_result_counts_as_long_as_there_is_no_checkpoint_to_measure_
     (run.folder / "result.json").write_text(json.dumps(earlier))
     assert run.result == earlier and evaluation_of(earlier) == stored.get("evaluation", 1)
     (run.folder / "checkpoint.pt").touch()
-    assert run.result is None and run.read() == earlier and run.done == 1.0
+    assert run.result is None and run.complete and run.done == 1.0
     run.finish({"linear": 51.0, "cost": {"seconds": 0.0}})
-    assert run.result == {"linear": 51.0, "cost": {"seconds": 1.0}, "evaluation": 3}  # what the training cost stays
+    assert run.result == {"linear": 51.0, "cost": RESULT["cost"], "evaluation": 3}  # what the training cost stays
 
 
 @pytest.fixture
@@ -109,12 +109,11 @@ def finished(store):
     (f'{{"cost": {{}}, "linear": 3{" " * 2**20}}}', "has 1,048,601 bytes, at most 1,048,576 are read"),
 ], ids=lambda value: str(value)[:20])
 def test_a_result_with_other_than_measures_is_named(store, finished, content, message, capsys):
-    assert store.finished()[0]["result"] == RESULT | {"evaluation": 1}
     path = finished.folder / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}.*\); delete recipe"):
-        finished.read()
-    assert store.finished() == store.finished() == []
+        read_result(path)
+    assert finished_cells(store).empty and finished_cells(store).empty
     line, = capsys.readouterr().err.splitlines()  # once
     assert line.startswith(f"{path.parent} is left out: {path} cannot be read (")
 
@@ -123,9 +122,9 @@ def test_a_result_with_other_than_measures_is_named(store, finished, content, me
 def test_what_is_no_regular_file_is_not_opened(store, finished, name):
     (finished.folder / name).unlink()
     os.mkfifo(finished.folder / name)  # to open it would wait for ever
-    assert store.finished() == []
+    assert finished_cells(store).empty
     with pytest.raises(ValueError, match=rf"{name} cannot be read \(is no regular file"):
-        finished.read() if name == "result.json" else read_description(finished.folder / name)
+        read_record(finished.folder)
 
 
 @pytest.mark.parametrize("measures", [{"linear": "fifty"}, {"seed": 3}, {"linear": None}], ids=str)
@@ -148,8 +147,8 @@ def test_a_description_with_other_parts_is_named(store, finished, change, messag
     described = {name: value for name, value in (CELL.describe() | (change or {})).items() if value is not ...}
     path.write_text(json.dumps(described)) if change else path.unlink()
     with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{message}"):
-        read_description(path)
-    assert store.finished() == []  # left out, with a line
+        read_record(finished.folder)
+    assert finished_cells(store).empty  # left out, with a line
 
 
 @pytest.mark.parametrize(("text", "share"), [
@@ -165,18 +164,17 @@ def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, shar
     assert trained(run.folder) == share
 
 
-def test_finished_lists_complete_cells_by_key(store):
-    assert not store.root.exists() and store.finished() == []
+def test_finished_cells_are_those_that_are_complete_by_key(store):
+    assert not store.root.exists() and finished_cells(store).empty
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(6)]
     for cell in cells:
-        store.run(cell).finish({"linear": float(cell.seed), "cost": {}})
+        store.run(cell).finish(RESULT | {"linear": float(cell.seed)})
     store.run(dataclasses.replace(CELL, seed=9)).begin()  # not complete
     (store.root / "prepared" / "ucla-1234").mkdir(parents=True)
-    rows = store.finished()
-    assert [row["key"] for row in rows] == sorted(cell.key for cell in cells)
-    for row in rows:
-        expected = dataclasses.replace(CELL, seed=row["seed"]).describe()
-        assert row == expected | {"result": {"linear": float(row["seed"]), "cost": {}, "evaluation": 1}}
+    assert finished_cells(store)["key"].tolist() == sorted(cell.key for cell in cells)
+    for cell in cells:
+        metrics = {"linear": float(cell.seed), "select": "last", "evaluation": 1}
+        assert read_record(store.folder(cell.key)) == cell.describe() | {"metrics": metrics, "cost": RESULT["cost"]}
 
 
 def test_whether_the_folder_can_be_written_is_found_out_without_leaving_anything(store):

@@ -21,8 +21,8 @@ from repro.audiovisual.study import data_of
 from repro.contrast.active import Embeddings, gradients, select
 from repro.data.parallel import ahead
 from repro.run import device as devices
-from repro.run.finished import kept, restored
 from repro.run.store import Cell
+from repro.run.training import kept, restored
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
 POOLED, SELECTED, BATCHES = 4096, (32, 64, 128), 8  # candidates, M, and batches of M queries, of choices post hoc

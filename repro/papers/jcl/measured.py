@@ -20,8 +20,8 @@ from repro.image.study import trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
-from repro.run.finished import checkpoint, kept, restored
 from repro.run.store import Cell, Store
+from repro.run.training import checkpoint, kept, restored
 
 CPU = torch.device("cpu")
 QUERIES = 32  # of `sampled_keys`

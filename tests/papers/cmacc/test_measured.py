@@ -20,9 +20,9 @@ from repro.contrast.active import Embeddings
 from repro.data import manifest
 from repro.papers.cmacc import measured
 from repro.run.device import threads
-from repro.run.finished import restored
 from repro.run.fit import fit
 from repro.run.store import Cell, Store
+from repro.run.training import restored
 
 CPU = torch.device("cpu")
 CATEGORIES = ("red", "green", "blue", "grey")

@@ -11,7 +11,7 @@ from drawn import lines
 from pandas import DataFrame
 
 from repro.papers.taxonomy import figures, glm
-from repro.run import frames
+from repro.run.store import write_frame
 
 OBJECTIVES = ["AE", "CE", "AD", "CD"]
 BONES = [(0, 1), (1, 2), (1, 3)]
@@ -104,7 +104,7 @@ def test_the_last_bits_of_least_squares_change_no_file(tmp_path, monkeypatch, cu
         fitted = curve.map(lambda value, by=factor: value * by if isinstance(value, float) else value)
         monkeypatch.setattr(glm, "specification_curve", lambda fitted=fitted: fitted)
         rows = figures.PICTURES["glm_specifications"].rows(DataFrame())
-        files.append(frames.write(rows, tmp_path / "glm_specifications.csv").read_bytes())
+        files.append(write_frame(rows, tmp_path / "glm_specifications.csv").read_bytes())
     assert files[0] == files[1] == files[2]
     written = pd.read_csv(tmp_path / "glm_specifications.csv")
     for name in written.select_dtypes("float"):

@@ -9,9 +9,9 @@ from made_up_training import CELL
 
 from repro.run import training
 from repro.run.engine import run_cells
-from repro.run.finished import checkpoint, kept, restored
 from repro.run.fit import save_checkpoint
 from repro.run.store import Store
+from repro.run.training import checkpoint, kept, restored
 
 
 def test_what_is_kept_is_computed_once_with_the_threads_and_the_precision_of_training(tmp_path, monkeypatch):
