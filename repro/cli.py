@@ -74,7 +74,6 @@ def run(
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
     variant: Annotated[str | None, Option(help="where paper and released code disagree, by name")] = None,
     train: Annotated[str, Option(help="missing | never (print what is finished)")] = "missing",
-    tensorboard: Annotated[bool, Option("--tensorboard", help="also write REPRO_RUNS/tensorboard")] = False,
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[str | None, Option(help="a CSV file to write every column to, - for standard output")] = None,
@@ -114,7 +113,7 @@ def run(
             print(experiments.plan(asked_for, **where))
             return
         base = sources.row_named(asked_for, against) if against is not None else None
-        rows = experiments.table_of(asked_for, train, **where, tensorboard=tensorboard)
+        rows = experiments.table_of(asked_for, train, **where)
         if not devices.first():
             return
         written, text = in_text(rows), readable(rows)

@@ -15,7 +15,6 @@ Rows of earlier trainings, which no version of today can make, are in `figures/e
 
 import dataclasses
 import functools
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +62,6 @@ def run_table(
     workers: str | int = "auto",
     variant: str = "none",
     train: str = "missing",
-    tensorboard: bool = False,
     **fields: Any,
 ) -> DataFrame:
     """Train what is missing of a table, and put our numbers beside the printed ones.
@@ -81,7 +79,6 @@ def run_table(
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
             there are, of figures/cells.csv too.
-        tensorboard: write what the cells report along training for TensorBoard too, in `tensorboard` of REPRO_RUNS.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -100,19 +97,17 @@ def run_table(
     check_parameters(fields, find_table(name).parameters)
     asked_for = Experiment(name=name, table=name, says="", dataset=dataset, preset=preset, seeds=seeds, variant=variant,
                            fields=fields)
-    return table_of(asked_for, train, device, engine, workers, tensorboard)
+    return table_of(asked_for, train, device, engine, workers)
 
 
-def table_of(
-    experiment: "Experiment", train: str, device: str, engine: str, workers: str | int, tensorboard: bool
-) -> DataFrame:
+def table_of(experiment: "Experiment", train: str, device: str, engine: str, workers: str | int) -> DataFrame:
     """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
 
     table, asked, store = experiment.declared, experiment.asked(device), Store()
     cells = [*asked.values()]
     if train == "missing":
-        _train_missing(table, cells, store, devices.resolve(device), engine, workers, tensorboard)
+        _train_missing(table, cells, store, devices.resolve(device), engine, workers)
         table.after(cells, device)
     stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
@@ -134,8 +129,7 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
 
 
 def _train_missing(
-    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str,
-    workers: str | int, tensorboard: bool,
+    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str, workers: str | int
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
@@ -143,16 +137,13 @@ def _train_missing(
     from repro.run.engine import pool_of, run_cells
 
     code.require_as_imported(table.study.modules)
-    if tensorboard and importlib.util.find_spec("tensorboard") is None:
-        raise ValueError("--tensorboard needs the package tensorboard; install it with: pip install tensorboard")
     pool = pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
         products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
         tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
                    f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
-    board = store.root / "tensorboard" if tensorboard else None
-    train = functools.partial(training.train, study=table.study, device=device, tensorboard=board)
+    train = functools.partial(training.train, study=table.study, device=device)
     run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, store))
 
 

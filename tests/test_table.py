@@ -598,12 +598,3 @@ def test_a_terminal_is_told_what_is_to_be_trained_and_in_which_precision_if_nobo
         said = capsys.readouterr().err
         assert (f"training {trained} of 1 cells, preset quick on " in said) == (trained > 0)
         assert ("matrix products in " in said) == named
-
-
-@pytest.mark.usefixtures("declared")
-def test_tensorboard_is_asked_for_before_anything_is_trained(monkeypatch, tmp_path):
-    monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "none"))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="install it with: pip install tensorboard"):
-        run_table("methods", tensorboard=True, **OPTIONS)
-    assert not (tmp_path / "none").exists()

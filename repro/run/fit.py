@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +26,6 @@ from repro.run.code import BETWEEN
 from repro.run.device import cost, first, from_first, hardware
 from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 ANEW = "move that folder away: then the cell starts anew"
@@ -47,7 +44,6 @@ def fit(
     probe: Callable[[], dict[str, float]] | None = None,
     probe_steps: int = 0,
     code: str = "",
-    tensorboard: Path | None = None,
 ) -> Generator[None, None, dict[str, Any]]:
     """Train `learner` to its last step, from the newest sound checkpoint in `folder` if there is one.
 
@@ -66,7 +62,6 @@ def fit(
         probe_steps: 0, never.
         code: `code.identity` of what trains, which stands in checkpoints; a line says where one that is taken up is of
             other code.
-        tensorboard: the folder of event files, which get what is reported too; the package tensorboard is needed.
 
     Returns:
         {"seconds": time of the steps alone, summed over all interruptions and without the turns of others, "steps":
@@ -86,7 +81,6 @@ def fit(
             _truncate(folder / name, done)
         if 0 < done < learner.total_steps:
             tqdm.write(f"{folder} continues after step {done} of {learner.total_steps}", file=sys.stderr)
-    board = _board(tensorboard, done) if tensorboard and first() else None
     interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
@@ -114,19 +108,17 @@ def fit(
             now = time.monotonic()
             seconds += now - reported_at
             line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
-            _append(folder / "progress.jsonl", line, board)
+            _append(folder / "progress.jsonl", line)
             progress.set_postfix(means, refresh=False)
             progress.update(done - progress.n)
             if probe and probe_due and (measured := probe()):
-                _append(folder / "probes.jsonl", {"step": done, **measured}, board)
+                _append(folder / "probes.jsonl", {"step": done, **measured})
             if last or from_first(late):
                 _save(learner, folder, done, seconds, code, known)
                 saved_at = time.monotonic()
             reported_at = time.monotonic()
     finally:
         learner.release()  # its memory is for what measures, and for others
-        if board:
-            board.close()
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
         _save(learner, folder, done, seconds, code, known)
     return {"seconds": round(seconds, 2), "steps": float(done)} | known
@@ -247,20 +239,10 @@ def _check_weights(learner: Learner, done: int) -> None:
         raise NonFiniteLoss(f"weights are not finite after step {done}; lower the learning rate or clip harder")
 
 
-def _append(path: Path, line: dict[str, float], board: "SummaryWriter | None") -> None:
+def _append(path: Path, line: dict[str, float]) -> None:
     if first():
         with naming(path), path.open("a") as file:
             file.write(json.dumps(line) + "\n")
-    if board:
-        for name in line.keys() - {"step", "of"}:
-            board.add_scalar(f"{path.stem}/{name}", line[name], line["step"])
-
-
-def _board(folder: Path, done: int) -> "SummaryWriter":
-    """What writes event files; of a training that is taken up those after step `done` do not count."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder), purge_step=done + 1)
 
 
 def _truncate(path: Path, step: int) -> None:

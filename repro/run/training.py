@@ -1,9 +1,7 @@
 """One cell from its first step to its result, and what its weights are asked for later."""
 
 import functools
-import re
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,9 +13,7 @@ from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Run, Store, read_frame, write_frame
 
 
-def train(
-    run: Run, progress: tqdm, *, study: Any, device: torch.device, tensorboard: Path | None = None
-) -> Generator[None, None, dict[str, Any]]:
+def train(run: Run, progress: tqdm, *, study: Any, device: torch.device) -> Generator[None, None, dict[str, Any]]:
     """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
     A cell that is measured otherwise than its preset is has the training of the preset's cell, in that one's folder.
@@ -27,7 +23,6 @@ def train(
         progress: a bar to count steps on, and the evaluation.
         study: the cell's, a `repro.table.Study`.
         device: to train on.
-        tensorboard: gets a folder named after the cell, with what it reports.
 
     Returns:
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
@@ -52,11 +47,9 @@ def train(
         folder = run.folder / learner.name if learner.name else run.trained_in
         folder.mkdir(exist_ok=True)
         probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
-        title = " ".join([cell.dataset, cell.preset, str(cell), cell.key[:4], learner.name])
         cost = yield from fit(
             learner, folder, progress, code=study.code, probe=probe,
-            probe_steps=recipe.probe_every * learner.steps_per_epoch if probe else 0,
-            tensorboard=tensorboard and tensorboard / re.sub(r"[^\w+.=-]+", "_", title.strip()))
+            probe_steps=recipe.probe_every * learner.steps_per_epoch if probe else 0)
         costs.append(cost | {"precision": learner.precision})
         progress.set_postfix_str("evaluating")
         for name, value in study.measure(learner).items():

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import math
-import sys
 import types
 
 import pytest
@@ -129,35 +128,6 @@ def test_one_bar_serves_several_trainings(tmp_path):
         assert (bar.initial, bar.n, bar.total) == (9, 20, 21)
         finish(fit(Walk(total_steps=0), tmp_path / "third", bar))
         assert (bar.initial, bar.n, bar.total) == (0, 0, 1)
-
-
-# TensorBoard
-
-
-def test_tensorboard_is_given_each_report_once_also_of_a_training_that_was_interrupted(tmp_path, monkeypatch):
-    given, begun = {}, []
-
-    class Writer:
-        """Stands for torch's, whose package need not be installed."""
-
-        def __init__(self, folder, purge_step):
-            begun.append((folder, purge_step))
-
-        def add_scalar(self, name, value, step):
-            given[name, step] = value
-
-        def close(self):
-            pass
-
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", types.SimpleNamespace(SummaryWriter=Writer))
-    options = {"tensorboard": tmp_path / "board", "probe_steps": 10, "checkpoint_seconds": 0}
-    with pytest.raises(Interrupted):
-        train(learner := Walk(fails_at=17), tmp_path, **probing(learner, **options))
-    train(learner := Walk(), tmp_path, **probing(learner, **options))
-    assert begun == [(str(tmp_path / "board"), 1), (str(tmp_path / "board"), 16)]
-    lines = {"progress": progress(tmp_path, seconds=True), "probes": probes(tmp_path)}
-    assert given == {(f"{group}/{name}", line["step"]): value for group, reports in lines.items()
-                     for line in reports for name, value in line.items() if name != "step"}
 
 
 # probes along training
