@@ -1,6 +1,7 @@
 """Pictures: of tables and experiments, and those that a paper draws of frames and of several experiments."""
 
 import dataclasses
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -45,19 +46,24 @@ def _in_settings(table: Table, rows: DataFrame) -> tuple[Any, DataFrame]:
     """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
 
     It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
-    drawing that is none, a `Plot` has a line for every row.
+    drawing that is none, a `Plot` has a line for every row, of the first measure that these fields change.
     """
     from repro.report import plots, style
     from repro.report.text import telling_apart
 
-    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures", "seed"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
     if not further or not table.drawing:
         return table.drawing, rows
     drawing = table.drawing
     if not isinstance(drawing, plots.Plot):
         named = table.study.recipe.named_by
-        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named)
+        alike = rows.groupby([named, *(["seed"] if "seed" in rows else [])], dropna=False)
+        measures = [name for name in ("ours", *table.measures) if name in rows]
+        measure = next((name for name in measures if (alike[name].nunique() > 1).any()), "ours")
+        drawing = plots.Plot(caption=plots.caption_of(drawing), x=named, y=measure,
+                             ylabel=style.MEASURED.get(measure, measure.replace("_", " ")))
+        rows = rows if measure == "ours" else rows.drop(columns="published").assign(std=math.nan)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = []
@@ -125,6 +131,8 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         experiment = experiments.find(name)
         keys, rows = [*experiment.asked()], experiment.rows(cells)
         drawn, shown = _in_settings(experiment.declared, rows) if len(rows) else (None, rows)
+        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
+            drawn, shown = _in_settings(experiment.declared, _single_runs(experiment, cells))
     if rows.empty:
         if required:
             raise ValueError("none of its cells is finished; `repro run` trains them")
@@ -138,6 +146,13 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
+
+
+def _single_runs(experiment: experiments.Experiment, cells: DataFrame) -> DataFrame:
+    """The rows of an experiment by seed, with a column `entry` that those share which differ in it alone."""
+    rows = experiment.rows(cells, ["seed"]).drop(columns=["std", "n_seeds"])
+    apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    return rows.assign(entry=rows.groupby(apart, dropna=False).ngroup())
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:

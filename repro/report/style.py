@@ -46,6 +46,8 @@ SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call 
     ("normalised", False): "embeddings of any length",
 }
 
+MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of standardised\nreadouts (%)"}  # labels of axes
+
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 INK, GREY, PALE = "#222222", "#767676", "#DDDDDD"

@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.report import plots, style
+from repro.report.claims import SHORTENED, Claim, Results, compared
 from repro.report.plots import LINE, Plot
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -99,6 +100,36 @@ def test_differences_have_twice_the_standard_error_of_two_means():
     assert len(plot(rows).axes) == 2
     assert plots.leading(plot, data) == "Points from a: b +1.0 to +1.5"
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
+
+
+def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
+    """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
+    draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
+    rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "published": math.nan,
+                       "ours": 60 + lead + noise[seed] + 0.1 * draws.standard_normal()}
+                      for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
+                      for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")
+    plot = Plot(caption="Differences.", x="size", hue="method", panel="target", minus="a")
+    data = plot.data(rows)
+    less = data[data[LINE] == "b"]
+    results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
+    found = compared(Claim("made up", "ours", "method=b", "method=a", "", 0), results)
+    assert less["value"].tolist() == pytest.approx([number.value for number in found.values()])
+    assert less["std"].tolist() == pytest.approx([2 * number.error for number in found.values()])
+    assert less["unit"].str.endswith("twice the paired error").all() and data["n_seeds"].eq(3).all()
+    unpaired = plot.data(rows.assign(dataset="ucla"))
+    assert unpaired.loc[unpaired[LINE] == "b", "std"].min() > 5 * less["std"].max()
+
+
+def test_an_axis_with_one_number_has_one_place_for_all():
+    axes, = LINES(ROWS[ROWS["size"] == 10]).axes
+    assert {place for line in axes.lines for place in line.get_xdata()} == {10}
+
+
+def test_what_is_to_be_known_of_panels_stands_below_them():
+    figure = Plot(caption="", x="size", hue="method", foot="Scales differ.")(ROWS)
+    assert figure.texts[-1].get_text().startswith("Scales differ.\nNW-UCLA")
+    assert PICTURES["along_training_ucla"].plot.foot == "Rows of panels have scales of their own."
 
 
 def test_names_go_downwards_in_their_order_and_each_panel_has_its_own():

@@ -2,7 +2,8 @@
 
 In two actions camera 3, the test split, repeats camera 2. A probe that is trained without their originals knows these
 two from camera 1 alone, and would read them less well without any copy. So it is trained without a camera of two other
-actions as well. What came of it is in `figures/without_a_camera_ucla.csv`, which
+actions as well, and reads what was left out: of camera 2, as the copies are, and known from camera 1 alone. What came
+of it is in `figures/without_a_camera_ucla.csv`, which
 
     python -c "from repro.papers.taxonomy import copies; copies.write()"
 
@@ -34,11 +35,12 @@ def without_a_camera(name: str, data: SkeletonSet) -> DataFrame:
 
     Returns:
         A row for each training camera of every two actions that both have copies in the test split or both have none:
-        encoder, actions, camera, copied (0 or 1); linear and of_actions, percent of all test recordings and of those of
-        the two actions; linear_usual and of_actions_usual, the same with all training recordings.
+        encoder, actions, camera, copied (0 or 1); percent right of all test recordings (linear), of those of the two
+        actions (of_actions), and of the training recordings that are left out (left_out); linear_usual,
+        of_actions_usual and left_out_usual, the same with all training recordings.
     """
     encoder = repro.load(name)
-    recipe, test_labels = encoder.recipe, data.labels[data.test]
+    recipe = encoder.recipe
     with torch.no_grad():
         readouts = encoder.model(data.sequences, data.lengths)
     rates = cosine_rates(*(recipe[f"probe_{part}"] for part in ("epochs", "learning_rate", "final_rate")))
@@ -46,28 +48,23 @@ def without_a_camera(name: str, data: SkeletonSet) -> DataFrame:
                 "seed": encoder.provenance["seed"]}
 
     def right(train: Tensor) -> Tensor:
-        known = readouts[train], data.labels[train], readouts[data.test]
-        return linear_predictions(*known, rates=rates, **settings)[-1] == test_labels
+        known = readouts[train], data.labels[train], readouts
+        return linear_predictions(*known, rates=rates, **settings)[-1] == data.labels
 
     copied, usual, rows = {*data.labels[data.in_both & data.test].tolist()}, right(data.train), []
     for pair in itertools.combinations(range(len(data.actions)), 2):
         if len(copied & {*pair}) == 1:
             continue
         both = torch.isin(data.labels, torch.tensor(pair))
-        of_actions = both[data.test]
         for camera in data.views[data.train].unique().tolist():
-            without = right(data.train & ~(both & (data.views == camera)))
-            rows.append({
-                "encoder": name, "actions": ", ".join(data.actions[label] for label in pair), "camera": camera,
-                "copied": int({*pair} <= copied), "linear": _percent(without),
-                "of_actions": _percent(without[of_actions]), "linear_usual": _percent(usual),
-                "of_actions_usual": _percent(usual[of_actions]),
-            })
+            left_out = data.train & both & (data.views == camera)
+            read = {"linear": data.test, "of_actions": data.test & both, "left_out": left_out}
+            row = {"encoder": name, "actions": ", ".join(data.actions[label] for label in pair), "camera": camera,
+                   "copied": int({*pair} <= copied)}
+            for ending, found in (("", right(data.train & ~left_out)), ("_usual", usual)):
+                row |= {part + ending: 100 * found[asked].float().mean().item() for part, asked in read.items()}
+            rows.append(row)
     return DataFrame(rows)
-
-
-def _percent(right: Tensor) -> float:
-    return 100 * right.float().mean().item()
 
 
 def write() -> Path:

@@ -48,8 +48,10 @@ def test_every_row_is_a_probe_of_its_own_that_lacks_a_camera_of_two_actions(data
         of_pair = torch.isin(data.labels, pair)
         kept = data.train & ~(of_pair & (data.views == row.camera))
         for train, tested, found in ((kept, data.test, row.linear), (kept, data.test & of_pair, row.of_actions),
+                                     (kept, data.train & ~kept, row.left_out),
                                      (data.train, data.test, row.linear_usual),
-                                     (data.train, data.test & of_pair, row.of_actions_usual)):
+                                     (data.train, data.test & of_pair, row.of_actions_usual),
+                                     (data.train, data.train & ~kept, row.left_out_usual)):
             known = readouts[train], data.labels[train], readouts[tested], data.labels[tested]
             assert found == pytest.approx(linear_probe(*known, rates=cosine_rates(3, 2.0, 0.01), **settings)[-1])
 
@@ -59,6 +61,8 @@ def test_what_is_committed_is_of_every_encoder_that_comes_along_and_begins_with_
     files = (manifest.shipped("weights") / "taxonomy_ucla").glob("*.safetensors")
     assert {*table["encoder"]} == {f"taxonomy_ucla/{file.stem}" for file in files}
     assert (table.groupby("encoder").size() == 2 * (1 + 28)).all()  # of the eight actions without copies 28 pairs
+    of_second = table.query("camera == 2").groupby(["copied", "actions"])["left_out"].mean()
+    assert of_second[1].item() == pytest.approx(23.4, abs=0.1) < of_second[0].min() and len(of_second[0]) == 28
     for name, rows in table.groupby("encoder"):
         assert rows["linear_usual"].unique() == pytest.approx(
             [copies.repro.load(name).provenance["measured"]["linear"]], abs=0.5)
