@@ -207,18 +207,18 @@ class Plot:
             labels = [f"{value:,g}" for value in values]
             axes.set_xticks(values, labels=labels, rotation=90 if len("".join(labels)) > CROWDED else 0)
             axes.minorticks_off()
+            if len(values) == 1:  # the points of all lines stand at one place, as those of each number of several do
+                value, = values
+                axes.set_xlim(*((value / 2**0.5, value * 2**0.5) if self.logarithmic else (value - 0.5, value + 0.5)))
 
     def _beside(self, places: Series, every_place: Series, side: float) -> Series:
-        """Numbers moved a little to a side, where they are few, so that points of lines stand beside one another.
-
-        A single number has one place for all.
-        """
-        if len(places) > DENSE or every_place.nunique() == 1:
+        """Numbers moved a little to a side, where they are few, so that points of lines stand beside one another."""
+        if len(places) > DENSE:
             return places
         low, high = every_place.min(), every_place.max()
         if self.logarithmic:
             return places * max(high / low, 2) ** (DODGE * side)
-        return places + (high - low) * DODGE * side
+        return places + (high - low or 1) * DODGE * side
 
     def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series, down: bool) -> None:
         """Draw ours with its error and, open, what is printed."""

@@ -214,7 +214,7 @@ def test_different_is_two_sided_and_never_fails():
 
 
 def test_a_verdict_has_the_least_error_at_which_it_would_be_decided_so():
-    """Of a conjunction that holds the p of its weakest part, of one that fails Holm's of what speaks most against it."""
+    """Of a conjunction that holds the p of its weakest part, of one that fails the least that Holm gives."""
     verdict, p = above(named(known(2.0), SURE))
     assert verdict == "holds" and p == pytest.approx(stats.t(10).sf(2.0))
     verdict, p = above(named(known(-3.0), known(-3.5), SURE))

@@ -122,8 +122,15 @@ def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verd
 
 
 def test_an_axis_with_one_number_has_one_place_for_all():
-    axes, = LINES(ROWS[ROWS["size"] == 10]).axes
-    assert {place for line in axes.lines for place in line.get_xdata()} == {10}
+    """They stand beside one another, and within a tenth of the axis around the one tick."""
+    several = pd.concat([ROWS, ROWS.assign(method="c"), ROWS.assign(method="d")])
+    for logarithmic in (False, True):
+        plot = Plot(caption="Lines.", x="size", hue="method", logarithmic=logarithmic)
+        axes, = plot(several[several["size"] == 10]).axes
+        low, high = axes.get_xlim()
+        places = [place for line in axes.lines if line.get_linestyle() == "-" for place in line.get_xdata()]
+        assert len({*places}) == 4 and max(abs(place - 10) for place in places) < 0.1 * (high - low)
+        assert axes.get_xticks().tolist() == [10] and low < 10 < high
 
 
 def test_what_is_to_be_known_of_panels_stands_below_them():

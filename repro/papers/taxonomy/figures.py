@@ -282,7 +282,7 @@ def specifications(curve: DataFrame) -> Figure:
         axes.set_title(title)
     places = [*range(0, len(models), 9)]
     stack[2].set_xticks(places, labels=[str(place + 1) for place in places])
-    stack[2].set_xlabel("models, by the t of AD")
+    stack[2].set_xlabel("number of the model, by the t of AD")
     strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
     counts = ", ".join(f"{term} in {strong.get(term, 0)}" for term in ("AD", "CE", "CD", "AE"))
     finding = f"Models of {len(models)} in which a term is significant: {counts}"

@@ -62,7 +62,7 @@ def test_what_is_committed_is_of_every_encoder_that_comes_along_and_begins_with_
     assert {*table["encoder"]} == {f"taxonomy_ucla/{file.stem}" for file in files}
     assert (table.groupby("encoder").size() == 2 * (1 + 28)).all()  # of the eight actions without copies 28 pairs
     of_second = table.query("camera == 2").groupby(["copied", "actions"])["left_out"].mean()
-    assert of_second[1].item() == pytest.approx(23.4, abs=0.1) < of_second[0].min() and len(of_second[0]) == 28
+    assert abs(of_second[1].item() - 23.4) < 0.1 and of_second[0].min() > 30 and len(of_second[0]) == 28
     for name, rows in table.groupby("encoder"):
         assert rows["linear_usual"].unique() == pytest.approx(
             [copies.repro.load(name).provenance["measured"]["linear"]], abs=0.5)
