@@ -123,11 +123,11 @@ def test_verdicts_that_were_wrong_are_mended(committed):
 
 
 def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed):
-    """Within a method a seed draws the same for every dictionary."""
-    rows = sources.reader()("dictionary_with_headroom").rows.query("target == 'characters'")
+    """Within a method a seed draws the same for every dictionary; of drawings never seen no row scatters."""
+    rows = sources.reader()("dictionary_with_headroom").rows.query("target == 'unseen'")
     fitted = [smf.ols("ours ~ C(dictionary) + C(seed)", part).fit() for _, part in rows.groupby("method")]
     deviation = math.sqrt(sum(part.ssr for part in fitted) / sum(part.df_resid for part in fitted))
-    for claim, method in (("C13", "smoco"), ("C57", "xmoco"), ("C14", "cmacc")):
+    for claim, method in (("C85", "smoco"), ("C86", "xmoco")):
         runs = rows[rows["method"] == method].pivot(index="seed", columns="dictionary", values="ours")
         differences = (runs[32768] - runs[8192]).dropna()
         found = number(committed, claim, "dictionary 32768 over dictionary 8192")
@@ -216,7 +216,7 @@ def test_the_highest_printed_entries_are_met_by_the_best_of_checkpoint_and_epoch
     ("T18", "printed_by_objective over printed_depths", 8.09),
     ("T20", "mixed over unmixed, UCLA", 0.38), ("T20", "mixed over unmixed, NTU_1layer", 0.13),
     ("T14", "random_init over AE, layers 1", 0.12), ("C2", "classes 101 minus 0", 0.6 * 128 - 72.74),
-    ("C2", "classes 51 minus 0", 51 - 0.6 * 128), ("C1", "draws, classes 51 minus 40", 36.69 - 40),
+    ("C2", "classes 51 minus 0", 51 - 0.6 * 128), ("C1", "draws, classes 51 minus 40", 36.685 - 40),
     ("C1", "categories, classes 101 minus 40", 72.02 - 40), ("C1", "draws, classes 101 minus 40", 56.83 - 40),
     ("C32", "AudioSet, 1.8M minus 0", 0),
     ("C35", "printed/cmacc_table6 over printed/cmacc_table1, ESC50", -1.9),
