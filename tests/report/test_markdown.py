@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 from executed_notebooks import RESULTS, executed
@@ -78,6 +79,16 @@ def test_printed_tables_and_figures_are_counted_as_the_papers_number_them():
         "taxonomy": ["Table 1", "Table 2"], "SCE": ["Table 2"], "JCL": ["Figure M.2", "Figure M.3"],
         "CM-ACC": [*(f"Figure {number}" for number in range(2, 7)), *(f"Table {number}" for number in range(1, 7))]}
     assert page("results").count("16 printed tables and figures, as the papers number them, and 3 formulas") == 1
+
+
+def test_numbers_of_choices_after_training_are_rounded_once():
+    """62.05 with a deviation of 1.154 was 62.0 and 1.1 by way of 1.15."""
+    chosen = pd.read_csv(ROOT / "figures" / "post_hoc_diversity_multiomniglot.csv")
+    last = chosen[(chosen["batch"] == 128) & (chosen["step"] == chosen["step"].max())
+                  & (chosen["measure"] == "categories")]
+    text = page("results_cmacc").partition("when does k-means")[2].replace("\N{NO-BREAK SPACE}", " ")
+    for _, part in last.groupby(["frequency", "sampler", "posterior"]):
+        assert f"| {part['value'].mean():.1f} ± {part['value'].std():.1f} |" in text
 
 
 def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
