@@ -100,6 +100,8 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         experiment = experiments.find(name)
         keys, rows = [*experiment.asked()], experiment.rows(cells)
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
+        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
+            drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, cells))
     if rows.empty:
         if required:
             raise ValueError("none of its cells is finished; `repro run` trains them")
@@ -113,6 +115,13 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
+
+
+def _single_runs(experiment: experiments.Experiment, cells: DataFrame) -> DataFrame:
+    """The rows of an experiment by seed, with a column `entry` that those share which differ in it alone."""
+    rows = experiment.rows(cells, ["seed"]).drop(columns=["std", "n_seeds"])
+    apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    return rows.assign(entry=rows.groupby(apart, dropna=False).ngroup())
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ from repro.recipe import choose
 from repro.report.claims import (
     CLOSED,
     COMPARED,
+    DRAWN,
     LEVELS,
     PRINTED,
     UNTRAINED,
@@ -38,7 +39,6 @@ from repro.run.store import everything
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
-DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 

@@ -39,6 +39,7 @@ CLOSED, PRINTED = "closed form", "printed numbers"
 PAPER, SHORTENED, BUNDLED = "paper recipe, real data", "shortened, real data", "bundled data"
 LEVELS = (CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED)  # of evidence, those that carry furthest first
 
+DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY, OR = "*", "|"
 METHODS = ("objectives", "method", "approach")  # columns that name what a network is trained by
@@ -107,7 +108,8 @@ class Pair(NamedTuple):
 
 Fields = Mapping[str, Any]  # of a recipe, or a row of a printed table
 Numbers = Mapping[str, Estimate]  # by what is compared; value and error NaN where a side is missing
-Rule = Callable[[Claim, Results], tuple[str, Numbers]]  # the verdict, and what it rests on
+Decision = tuple[str, float]  # the verdict, and the least error at which it would be this one; NaN of undecided ones
+Rule = Callable[[Claim, Results], tuple[Decision, Numbers]]  # and what it rests on
 Read = Callable[[str], Results]  # of an experiment; no rows where nothing of it is finished
 MISSING = Estimate(math.nan, math.nan, math.nan, ())
 
@@ -330,7 +332,9 @@ def _of_numbers(rows: DataFrame, measure: str, found: list[Pair], number: float,
 # Rules that papers share
 
 
-def conjunction(numbers: Numbers, shown: Callable[[Estimate], float], refuted: Callable[[Estimate], float]) -> str:
+def conjunction(
+    numbers: Numbers, shown: Callable[[Estimate], float], refuted: Callable[[Estimate], float]
+) -> Decision:
     """The verdict on a sentence that says something of each number.
 
     Holds if each is shown at the accepted error: then their conjunction is too. Fails if one is refuted, corrected for
@@ -339,36 +343,50 @@ def conjunction(numbers: Numbers, shown: Callable[[Estimate], float], refuted: C
     Args:
         shown, refuted: the probability of such a number if what is said of it were wrong, and if it were right.
     """
-    if (holm([refuted(number) for number in numbers.values()]) < ERROR).any():
-        return FAILS
-    return HOLDS if all(shown(number) < ERROR for number in numbers.values()) else UNDECIDED
+    against = holm([refuted(number) for number in numbers.values()]).min()
+    if against < ERROR:
+        return FAILS, against
+    least_shown = max((shown(number) for number in numbers.values()), key=lambda p: (math.isnan(p), p), default=0.0)
+    return (HOLDS, least_shown) if least_shown < ERROR else (UNDECIDED, math.nan)
 
 
-def above(numbers: Numbers, margin: float = 0.0) -> str:
+def above(numbers: Numbers, margin: float = 0.0) -> Decision:
     """Whether all differences exceed the margin."""
     return conjunction(numbers, lambda number: number.p("greater", margin), lambda number: number.p("less", margin))
 
 
-def below(numbers: Numbers, margin: float = 0.0) -> str:
+def below(numbers: Numbers, margin: float = 0.0) -> Decision:
     """Whether all differences fall short of the margin."""
     return conjunction(numbers, lambda number: number.p("less", margin), lambda number: number.p("greater", margin))
 
 
-def within(numbers: Numbers, margin: float) -> str:
+def within(numbers: Numbers, margin: float) -> Decision:
     """Whether all differences lie within the margin on either side, by two one-sided tests each."""
     return conjunction(numbers, lambda number: max(number.p("greater", -margin), number.p("less", margin)),
                        lambda number: min(1, 2 * min(number.p("less", -margin), number.p("greater", margin))))
 
 
-def different(numbers: Numbers, margin: float = 0.0) -> str:
+def different(numbers: Numbers, margin: float = 0.0) -> Decision:
     """Whether all differences are other than the margin, by a two-sided test each; being equal is never shown."""
     return conjunction(numbers, lambda number: number.p(bound=margin), lambda number: 1.0)
 
 
-def comparison(verdict: Callable[[Numbers, float], str], claim: Claim, results: Results) -> tuple[str, Numbers]:
+def comparison(
+    verdict: Callable[[Numbers, float], Decision], claim: Claim, results: Results
+) -> tuple[Decision, Numbers]:
     """A rule that compares the rows a claim names and judges the differences by its margin."""
     numbers = compared(claim, results)
     return verdict(numbers, claim.margin), numbers
+
+
+def by_reading(
+    verdict: Callable[[Numbers, float], Decision], claim: Claim, results: Results
+) -> tuple[Decision, Numbers]:
+    """As `comparison`, of a sentence with several readings, a number each: undecided where these disagree."""
+    numbers = compared(claim, results)
+    decisions = [verdict({name: number}, claim.margin) for name, number in numbers.items()]
+    agree = len({said for said, _ in decisions}) == 1
+    return (max(decisions, key=lambda decision: decision[1]) if agree else (UNDECIDED, math.nan)), numbers
 
 
 def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
@@ -381,7 +399,7 @@ def swept(claim: Claim) -> tuple[str, list[tuple[str, str]], str]:
     return field, steps, "".join(f"{name}={OR.join(values)}; " for name, values in fields.items())
 
 
-def rises(claim: Claim, results: Results) -> tuple[str, Numbers]:
+def rises(claim: Claim, results: Results) -> tuple[Decision, Numbers]:
     """Whether each value of the field that `first` sweeps gives more than the one before it."""
     (field, steps, others), numbers = swept(claim), {}
     for low, high in steps:
@@ -389,7 +407,7 @@ def rises(claim: Claim, results: Results) -> tuple[str, Numbers]:
     return above(numbers, claim.margin), numbers
 
 
-def gap_shrinks(claim: Claim, results: Results) -> tuple[str, Numbers]:
+def gap_shrinks(claim: Claim, results: Results) -> tuple[Decision, Numbers]:
     """Whether `first` minus `second` shrinks from each value of the field that `first` sweeps to the next.
 
     What is above zero is `margin` times the gap at one value minus that at the next. The four means are of different
@@ -405,7 +423,7 @@ def gap_shrinks(claim: Claim, results: Results) -> tuple[str, Numbers]:
     return above(numbers), numbers
 
 
-def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
+def agrees(claim: Claim, results: Results) -> tuple[Decision, Numbers]:
     """Whether printed numbers are ones that a further run of ours could give.
 
     Fails if one is refuted (`statistics.entries`, corrected by Holm). Holds if none is, all have runs, no prediction
@@ -416,7 +434,7 @@ def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
     refuted.
     """
     if results.level != PAPER:
-        return NOT_RUN, {}
+        return (NOT_RUN, math.nan), {}
     rows, found, missing = pairs(claim, results)
     runs, kinds = runs_of(rows, claim.measure)
     names = {pair.first: pair.name for pair in found}
@@ -435,13 +453,14 @@ def agrees(claim: Claim, results: Results) -> tuple[str, Numbers]:
         numbers |= {name: exact(value) for name, value in (
             (f"root mean square of {near.rows}", near.rms), ("of the best constant", near.constant_rms),
             ("of a further run", near.ceiling_rms), ("correlation", near.r), ("shuffled columns as near", by_chance))}
-    if (table["p_holm"] < ERROR).any():
-        return FAILS, numbers
-    return HOLDS if narrow and by_chance < ERROR else UNDECIDED, numbers
+    if (against := table["p_holm"].min()) < ERROR:
+        return (FAILS, against), numbers
+    return ((HOLDS, by_chance) if narrow and by_chance < ERROR else (UNDECIDED, math.nan)), numbers
 
 
 RULES: dict[str, Rule] = {
     **{rule.__name__: functools.partial(comparison, rule) for rule in (above, below, within, different)},
+    **{f"{rule.__name__} by reading": functools.partial(by_reading, rule) for rule in (above, below)},
     "rises": rises, "gap shrinks": gap_shrinks, "agrees": agrees,
 }
 
@@ -449,22 +468,22 @@ RULES: dict[str, Rule] = {
 # The evaluator
 
 
-def held(claim: Claim, read: Read) -> tuple[str, str, Numbers]:
-    """The verdict on a claim, the level of its evidence ("" without any), and what it rests on.
+def held(claim: Claim, read: Read) -> tuple[str, float, str, Numbers]:
+    """The verdict on a claim, its p (see `Decision`), the level of its evidence ("" without any), and what it rests on.
 
     Raises:
         ValueError: if there is no such rule, or as `check_values` and `pairs`.
     """
     if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
-        return claim.rule, "", {}
+        return claim.rule, math.nan, "", {}
     results = read(claim.experiment)
     check_values(claim, results)
-    verdict, numbers = (NOT_RUN, {}) if results.rows.empty else RULES[claim.rule](claim, results)
+    (verdict, p), numbers = RULES[claim.rule](claim, results) if len(results.rows) else ((NOT_RUN, math.nan), {})
     if all(math.isnan(number.value) for number in numbers.values()):
-        return NOT_RUN, "", {}
+        return NOT_RUN, math.nan, "", {}
     if results.level == PRINTED:
         verdict = {HOLDS: CONSISTENT, FAILS: CONTRADICTS}.get(verdict, verdict)
-    return verdict, results.level, numbers
+    return verdict, p, results.level, numbers
 
 
 def read_list(path: Path) -> DataFrame:
@@ -487,22 +506,35 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
     """The verdict on every row of a list, as of `read_list`; where no rule stands nothing is measured.
 
     Returns:
-        The rows with verdict, level and evidence (the numbers in one line); and the numbers, a row for each comparison:
-        id, compared, value, error, p (two-sided, of no difference), reach and detectable (see `statistics.Estimate`),
-        runs.
+        The rows with verdict, p (see `Decision`), level and evidence (the numbers in one line); and the numbers, a row
+        for each comparison: id, compared, value, error, p (two-sided, of no difference), reach and detectable (see
+        `statistics.Estimate`), runs.
     """
     found, numbers = [], []
     for name, claim in zip(rows["id"], rows[COMPARED].itertuples(index=False, name=None), strict=True):
         try:
-            verdict, level, estimates = held(Claim(*claim), read) if claim[4] else (NOT_RUN, "", {})
+            verdict, p, level, estimates = held(Claim(*claim), read) if claim[4] else (NOT_RUN, math.nan, "", {})
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        found.append({"verdict": verdict, "level": level, "evidence": in_words(estimates)})
+        found.append({"verdict": verdict, "p": p, "level": level, "evidence": in_words(estimates)})
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
                      "reach": number.reach(), "detectable": number.detectable(),
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
-    judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "level", "evidence"]))
+    judged = rows.join(DataFrame(found, rows.index, columns=["verdict", "p", "level", "evidence"]))
     return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "reach", "detectable", "runs"])
+
+
+def would_not_survive(claims: DataFrame) -> list[str]:
+    """Ids of sentences that trained cells decide, and would not if all that these judge were corrected by Holm.
+
+    Verdicts are not corrected across sentences; undecided ones count, as they were tested too.
+
+    Args:
+        claims: of `judge`.
+    """
+    trained = claims[claims["level"].isin([PAPER, SHORTENED, BUNDLED])].set_index("id")
+    corrected = holm(trained["p"])
+    return [*corrected.index[corrected >= ERROR]]
 
 
 # For readers

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from pandas import DataFrame, Series
 
 from repro.data.disk import write_atomically
-from repro.report import style
+from repro.report import statistics, style
+from repro.report.claims import DRAWN
 from repro.report.style import Look
 from repro.report.text import PLUS_MINUS, telling_apart
 
@@ -56,6 +57,7 @@ class Plot:
         finding: the title, a sentence that is made of the plotted rows; see `leading`.
         reference: column with a value for every panel, such as a closed form, drawn as a dashed line; and its label.
         minus: value of `hue` from which the others differ little: they are drawn less it, in panels below its own.
+        foot: what is to be known of the panels, below them.
         logarithmic: of the axis of numbers.
         least_span: what an axis of values spans at least, in its unit.
         columns: panels beside one another.
@@ -75,6 +77,7 @@ class Plot:
     reference: str | None = None
     reference_label: str = ""
     minus: str | None = None
+    foot: str = ""
     logarithmic: bool = False
     least_span: float = LEAST_SPAN
     columns: int = 1
@@ -83,6 +86,7 @@ class Plot:
         """What is plotted, a row for each point: unit, panel, line, x, value, std, n_seeds, printed, reference.
 
         Rows with a column `setting` have a panel for each where they are of several numbers, else names of their own.
+        Rows with a column `seed` are single runs, whose means and deviations are shown.
 
         Raises ValueError if there is no row, or rows are of several data sets.
         """
@@ -97,31 +101,49 @@ class Plot:
             else:
                 panel = (panel.map(self.called) + f"\n{self.xlabel} {x.iloc[0]:,g}").str.strip()
                 x = rows["setting"]
-        data = DataFrame({
+        runs = DataFrame({
             "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
             "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
             "printed": rows.get("published", math.nan),
             "reference": rows[self.reference] if self.reference else math.nan,
         })
+        data = runs
         if "n_seeds" not in rows:
             groups = data.groupby(["unit", "panel", LINE, "x"], sort=False, as_index=False)
             data = groups.agg(value=("value", "mean"), std=("value", "std"), n_seeds=("value", "size"),
                               printed=("printed", "mean"), reference=("reference", "mean"))
         order = style.in_order(data["panel"], self.names)
         data = data.sort_values("panel", key=lambda panels: panels.map(order.index), kind="stable", ignore_index=True)
-        return self._differences(data) if self.minus else data
+        if not self.minus:
+            return data
+        paired = "seed" in rows and style.only(rows, "dataset") in DRAWN
+        return self._differences(data, runs.assign(seed=rows["seed"]) if paired else None)
 
-    def _differences(self, data: DataFrame) -> DataFrame:
-        """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place."""
+    def _differences(self, data: DataFrame, paired: DataFrame | None) -> DataFrame:
+        """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place.
+
+        With single runs whose seeds share their data, value and error are those of `statistics.paired_contrast`, on
+        which verdicts rest.
+        """
         alone = data[LINE] == self.minus
         pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_minus"))
         if len(pairs) < (~alone).sum():
             return data
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
-        unit = f"minus {self.line_called(self.minus)} (points)\n{PLUS_MINUS} twice the unpaired error"
-        pairs = pairs.assign(unit=unit, value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
-        return pd.concat([data[alone], pairs[data.columns]], ignore_index=True)
+        pairs = pairs.assign(value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
+        if paired is not None:
+            found = []
+            for pair in pairs.itertuples():
+                runs = paired[paired["panel"] == pair.panel].pivot(index=[LINE, "x"], columns="seed", values="value")
+                places = runs.index.to_frame()["x"]
+                lead = statistics.paired_contrast(runs, (pair[pairs.columns.get_loc(LINE) + 1], pair.x),
+                                                  (self.minus, pair.x), places)
+                found.append((lead.value, 2 * lead.error))
+            pairs[["value", "std"]] = found
+        unit = (f"minus {self.line_called(self.minus)} (points)\n"
+                f"{PLUS_MINUS} twice the {'un' if paired is None else ''}paired error")
+        return pd.concat([data[alone], pairs.assign(unit=unit)[data.columns]], ignore_index=True)
 
     def called(self, value: Any) -> str:
         """What a value of `x` or `panel` is called."""
@@ -161,7 +183,8 @@ class Plot:
             self._panel(axes, panel, looks, down)
         for axes in stack[: len(panels)]:  # once all is drawn that shares an axis
             style.span(axes, "x" if down else "y", self.least_span)
-        return style.finish(figure, self.finding(self, data), style.heading(self.prepare(rows)))
+        below = [self.foot, style.heading(self.prepare(rows))]
+        return style.finish(figure, self.finding(self, data), "\n".join(filter(None, below)))
 
     def _panel(self, axes: Axes, data: DataFrame, looks: Mapping[str, Look], down: bool) -> None:
         """Draw what stands in a panel."""
@@ -187,6 +210,9 @@ class Plot:
             labels = [f"{value:,g}" for value in values]
             axes.set_xticks(values, labels=labels, rotation=90 if len("".join(labels)) > CROWDED else 0)
             axes.minorticks_off()
+            if len(values) == 1:  # the points of all lines stand at one place, as those of each number of several do
+                value, = values
+                axes.set_xlim(*((value / 2**0.5, value * 2**0.5) if self.logarithmic else (value - 0.5, value + 0.5)))
 
     def _beside(self, places: Series, every_place: Series, side: float) -> Series:
         """Numbers moved a little to a side, where they are few, so that points of lines stand beside one another."""
@@ -236,16 +262,21 @@ def in_settings(table: "Table", rows: DataFrame) -> tuple[Any, DataFrame]:
     """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
 
     It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
-    drawing that is none, a `Plot` has a line for every row.
+    drawing that is none, a `Plot` has a line for every row, of the first measure that these fields change.
     """
-    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures"], errors="ignore")
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures", "seed"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
     drawing = table.drawing
     if not further or not drawing:
         return drawing, rows
     if not isinstance(drawing, Plot):
         named = table.study.recipe.named_by
-        drawing = Plot(caption=caption_of(drawing), x=named)
+        alike = rows.groupby([named, *(["seed"] if "seed" in rows else [])], dropna=False)
+        measures = [name for name in ("ours", *table.measures) if name in rows]
+        measure = next((name for name in measures if (alike[name].nunique() > 1).any()), "ours")
+        ylabel = style.MEASURED.get(measure, measure.replace("_", " "))
+        drawing = Plot(caption=caption_of(drawing), x=named, y=measure, ylabel=ylabel)
+        rows = rows if measure == "ours" else rows.drop(columns="published").assign(std=math.nan)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = []

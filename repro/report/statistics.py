@@ -4,6 +4,7 @@ The runs of one measure are a table throughout: a row for each recipe, a column 
 missing.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from pandas import DataFrame, Series
 from scipy import special  # `scipy.stats` takes half a second more
 
 SCATTER = 3.0  # a row whose deviation is more than so many times the median row's is judged by its own
-DRAWS = 10_000  # of permutations and simulations
+DRAWS = 10_000  # of simulations
+SHUFFLES = 500_000  # of permutations, where all of them are more
 ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 
 
@@ -176,13 +178,20 @@ def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | N
 
         error = s sqrt(2/n)
 
-    The two or three differences of one pair alone would let an accidentally small error decide.
+    The two or three differences of one pair alone would let an accidentally small error decide. A row that is one of
+    `scattered` among those of its block is left out of the residuals; with one, a difference has the error of its own n
+    values, of n - 1 degrees of freedom.
 
     Args:
         blocks: as for `two_way`; both rows are of one.
     """
-    differences, deviation = (runs.loc[first] - runs.loc[second]).dropna(), two_way(runs, blocks)
-    count = len(differences)
+    blocks = Series("all", runs.index) if blocks is None else blocks[runs.index]
+    differences, spread = (runs.loc[first] - runs.loc[second]).dropna(), runs.std(axis=1)
+    count, apart = len(differences), [row for _, part in spread.groupby(blocks) for row in scattered(part)]
+    if first in apart or second in apart:
+        deviation = Deviation(float(differences.std()) / math.sqrt(2), count - 1)
+    else:
+        deviation = two_way(runs.drop(index=apart), blocks)
     error = deviation.value * math.sqrt(2 / count) if count else math.nan
     return Estimate(float(differences.mean()), error or math.nan, deviation.df, (count, count))
 
@@ -236,7 +245,8 @@ class Agreement(NamedTuple):
         rms: root mean square difference, in points.
         r: Pearson's correlation.
         constant_rms: that of the best constant, the mean of the printed numbers.
-        shuffled_rms: share of permutations of the printed numbers with at most our `rms`.
+        shuffled_rms: share of permutations of the printed numbers with at most our `rms`: of all of them, or of
+            `SHUFFLES` drawn ones.
         shuffled_r: share of them with at least our `r`.
         ceiling_rms, ceiling_r: were our means the truth, the medians of what one printed run each would give.
     """
@@ -272,7 +282,7 @@ def agreement(
                          "compare three or more that have both")
     generator = np.random.default_rng(seed)
     deviation = pooled(runs.drop(index=scattered(runs.std(axis=1)))).value if deviation is None else deviation
-    shuffled = generator.permuted(np.tile(theirs, (DRAWS, 1)), axis=1)
+    shuffled = permutations(theirs, generator)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))
     rms, r = rms_of(ours, theirs), correlation(ours, theirs)
     return Agreement(
@@ -281,6 +291,13 @@ def agreement(
         shuffled_r=float((correlation(shuffled, ours) >= r - ROUNDING).mean()),
         ceiling_rms=float(np.median(rms_of(ours, rerun))), ceiling_r=float(np.median(correlation(rerun, ours))),
     )
+
+
+def permutations(column: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """All orders of a column (rows,), or `SHUFFLES` drawn ones where they are more: (orders, rows)."""
+    if math.factorial(len(column)) > SHUFFLES:
+        return generator.permuted(np.tile(column, (SHUFFLES, 1)), axis=1)
+    return np.array([*itertools.permutations(column)])
 
 
 def rms_of(columns: np.ndarray, column: np.ndarray) -> np.ndarray:

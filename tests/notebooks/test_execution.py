@@ -138,8 +138,8 @@ def test_category_difficulty_of_two_methods(tmp_path):
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # a figure each
     stored = pd.concat(map(pd.read_csv, (tmp_path / "runs").glob("cells/*/pretext_accuracy.csv")))
     assert stored["method"].value_counts().to_dict() == {"cmacc": 64, "xmoco": 64}
-    assert stored["accuracy_renewed"].between(0, 100).all()
-    summary = next(html for html in outputs(notebook, "text/html") if "accuracy_renewed" in html)
+    assert stored["accuracy_again"].between(0, 100).all()
+    summary = next(html for html in outputs(notebook, "text/html") if "accuracy_again" in html)
     assert summary.count(">video</th>") == summary.count(">audio</th>") == 2  # kinds of queries, of each method
 
 

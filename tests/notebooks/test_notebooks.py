@@ -197,3 +197,16 @@ def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(pa
     assert f"{2 * count} cells of preset smoke on {dataset}, 0 finished" in text
     assert str(runs) in text and "torch" in text and "python" in text
     assert {path.name for path in runs.glob("*")} <= {"prepared"}
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of tensors that are drawn
+def test_names_of_views_stand_clear_of_the_images():
+    cells = {cell.id: cell.source for cell in code_cells(FOLDER / "temperature_grid.ipynb")}
+    namespace = {"dataset": "digits", "subset": False}
+    exec(cells["views"], namespace)
+    figure = namespace["figure"]
+    figure.canvas.draw()
+    images = [axes.images[0].get_window_extent() for axes in figure.axes]
+    names = [axes._left_title.get_window_extent() for axes in figure.axes if axes.get_title(loc="left")]
+    assert len(names) == len(namespace["views"]) == 3
+    assert not any(name.overlaps(image) for name in names for image in images)

@@ -77,6 +77,9 @@ def test_histograms_have_a_line_at_the_medians_of_the_images_that_are_known():
     assert [text.get_text().split(", median")[0] for text in figure.legends[0].get_texts()] == [
         "JCL, 999 images", "MoCo v2, 1,000 images"]
     assert_legible(figure)
+    jcl_median, moco_median = medians
+    assert figure.get_suptitle().replace("\n", " ") == (
+        f"Median similarity of an image's views: JCL {jcl_median:.3f}, MoCo v2 {moco_median:.3f}; 2 seeds of each")
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
         jcl.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
 

@@ -66,7 +66,8 @@ def claim(first, second="", rule="above", *, measure="ours", margin=0.0, experim
 
 
 def judged(source, *parts, **options):
-    return held(claim(*parts, **options), lambda name: source)
+    verdict, _, level, numbers = held(claim(*parts, **options), lambda name: source)
+    return verdict, level, numbers
 
 
 GRID = {(method, keys): [base + 10 * keys + 0.1 * seed for seed in (-1, 0, 1)]
@@ -188,15 +189,15 @@ def test_what_a_claim_names_and_results_lack_is_missing():
     ([exact(0.1), exact(2.0)], "holds"), ([exact(0.1), exact(-0.1)], "fails"), ([exact(0.0)], "undecided"),
 ])
 def test_above_is_a_conjunction_and_below_its_mirror(numbers, verdict):
-    assert above(named(*numbers)) == verdict
-    assert below(named(*(number._replace(value=-number.value) for number in numbers))) == verdict
-    assert above(named(*(number._replace(value=number.value - 3) for number in numbers)), -3.0) == verdict
+    assert above(named(*numbers))[0] == verdict
+    assert below(named(*(number._replace(value=-number.value) for number in numbers)))[0] == verdict
+    assert above(named(*(number._replace(value=number.value - 3) for number in numbers)), -3.0)[0] == verdict
 
 
 def test_one_of_many_that_falls_short_by_chance_decides_nothing():
     """t of -2 with 10 degrees of freedom has p = 0.037: enough alone, not as one of ten."""
-    assert above(named(known(-2.0))) == "fails"
-    assert above(named(known(-2.0), *[SURE] * 9)) == "undecided"
+    assert above(named(known(-2.0)))[0] == "fails"
+    assert above(named(known(-2.0), *[SURE] * 9))[0] == "undecided"
 
 
 @pytest.mark.parametrize(("value", "error", "verdict"), [
@@ -204,12 +205,36 @@ def test_one_of_many_that_falls_short_by_chance_decides_nothing():
     (9.0, 0.5, "fails"), (-9.0, 0.5, "fails"), (0.0, NAN, "undecided"), (-1.9, 0.0, "holds"), (2.1, 0.0, "fails"),
 ])
 def test_within_needs_evidence_on_both_sides(value, error, verdict):
-    assert within(named(known(value, error, 30)), 2.0) == verdict
+    assert within(named(known(value, error, 30)), 2.0)[0] == verdict
 
 
 def test_different_is_two_sided_and_never_fails():
-    assert different(named(SURE, known(-10.0))) == "holds"
-    assert different(named(known(0.0))) == different(named(UNKNOWN)) == "undecided"
+    assert different(named(SURE, known(-10.0)))[0] == "holds"
+    assert different(named(known(0.0)))[0] == different(named(UNKNOWN))[0] == "undecided"
+
+
+def test_a_verdict_has_the_least_error_at_which_it_would_be_decided_so():
+    """Of a conjunction that holds the p of its weakest part, of one that fails the least that Holm gives."""
+    verdict, p = above(named(known(2.0), SURE))
+    assert verdict == "holds" and p == pytest.approx(stats.t(10).sf(2.0))
+    verdict, p = above(named(known(-3.0), known(-3.5), SURE))
+    assert verdict == "fails" and p == pytest.approx(3 * stats.t(10).sf(3.5))
+    assert math.isnan(above(named(known(0.5)))[1])
+
+
+def test_sentences_that_a_correction_across_all_that_runs_judge_would_leave_undecided_are_named():
+    """0.001 of four is 0.004, 0.02 of three 0.06; printed numbers are no runs, and undecided sentences were tested."""
+    nan = math.nan
+    table = DataFrame({"id": list("abcde"), "p": [0.001, 0.02, nan, nan, 0.049],
+                       "level": [PAPER, BUNDLED, SHORTENED, PAPER, PRINTED]})
+    assert claims.would_not_survive(table) == ["b"]
+
+
+@pytest.mark.parametrize(("shares", "verdict"), [
+    ((72.0, 57.0), "fails"), ((72.0, 37.0), "undecided"), ((31.0, 37.0), "holds")])
+def test_a_sentence_whose_readings_disagree_is_undecided(shares, verdict):
+    source = Results(DataFrame({"classes": [101, 51], "percent": shares}), [], CLOSED)
+    assert judged(source, "classes=*", "40", "below by reading", measure="percent")[0] == verdict
 
 
 def test_a_paper_contradicts_its_own_numbers_or_not():

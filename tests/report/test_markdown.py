@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 from executed_notebooks import RESULTS, executed
@@ -69,9 +70,38 @@ def test_every_verdict_stands_first_below_its_heading():
         assert row.verdict == "not run" or ("shortened" in sentences) == ("shortened" in row.size), row.place
 
 
+def test_printed_tables_and_figures_are_counted_as_the_papers_number_them():
+    """Typed from the papers: Tables 1 and 2; Tables 1 to 6, Figures 2 to 6; Table 2; Figures M.2 and M.3."""
+    verdicts = papers.verdicts()
+    items = verdicts.assign(item=verdicts["items"].str.split("; ")).explode("item").dropna(subset="item")
+    numbered = items.groupby("paper")["item"].agg(lambda names: sorted({*names})).to_dict()
+    assert numbered == {
+        "taxonomy": ["Table 1", "Table 2"], "SCE": ["Table 2"], "JCL": ["Figure M.2", "Figure M.3"],
+        "CM-ACC": [*(f"Figure {number}" for number in range(2, 7)), *(f"Table {number}" for number in range(1, 7))]}
+    assert page("results").count("16 printed tables and figures, as the papers number them, and 3 formulas") == 1
+
+
+def test_numbers_of_choices_after_training_are_rounded_once():
+    """62.05 with a deviation of 1.154 was 62.0 and 1.1 by way of 1.15."""
+    chosen = pd.read_csv(ROOT / "figures" / "post_hoc_diversity_multiomniglot.csv")
+    last = chosen[(chosen["batch"] == 128) & (chosen["step"] == chosen["step"].max())
+                  & (chosen["measure"] == "categories")]
+    text = page("results_cmacc").partition("when does k-means")[2].replace("\N{NO-BREAK SPACE}", " ")
+    for _, part in last.groupby(["frequency", "sampler", "posterior"]):
+        assert f"| {part['value'].mean():.1f} ± {part['value'].std():.1f} |" in text
+
+
+def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
+    cmacc, taxonomy = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cmacc", "taxonomy"))
+    loss, = (part for part in cmacc.split("\n\n") if "departs furthest in its loss" in part)
+    assert all(word in loss for word in ("features of queries", "other items of the batch", "no temperature",
+                                         "`released_selection`", "`released_momentum`"))
+    assert "average of the momentum network | after the first step, as printed | before the first keys, as" in taxonomy
+
+
 def test_the_readme_says_of_results_what_the_pages_say():
     readme, results = (ROOT / "README.md").read_text(encoding="utf-8"), page("results")
-    tally, = re.findall(r"^Of \d+ printed .*$", readme, re.MULTILINE)
+    tally, = re.findall(r"^\d+ printed tables .*$", readme, re.MULTILINE)
     findings, known = (re.findall(r"^- \*\*.*\[More\]\(.*\)$", text, re.MULTILINE) for text in (readme, results))
     column, = re.findall(r"The other \w+ .* come as near\.", readme)
     assert findings and findings == known and f"\n{tally}\n" in results

@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.report import plots, style
+from repro.report.claims import SHORTENED, Claim, Results, compared
 from repro.report.plots import LINE, Plot
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -101,6 +102,43 @@ def test_differences_have_twice_the_standard_error_of_two_means():
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
 
 
+def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
+    """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
+    draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
+    rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "published": math.nan,
+                       "ours": 60 + lead + noise[seed] + 0.1 * draws.standard_normal()}
+                      for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
+                      for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")
+    plot = Plot(caption="Differences.", x="size", hue="method", panel="target", minus="a")
+    data = plot.data(rows)
+    less = data[data[LINE] == "b"]
+    results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
+    found = compared(Claim("made up", "ours", "method=b", "method=a", "", 0), results)
+    assert less["value"].tolist() == pytest.approx([number.value for number in found.values()])
+    assert less["std"].tolist() == pytest.approx([2 * number.error for number in found.values()])
+    assert less["unit"].str.endswith("twice the paired error").all() and data["n_seeds"].eq(3).all()
+    unpaired = plot.data(rows.assign(dataset="ucla"))
+    assert unpaired.loc[unpaired[LINE] == "b", "std"].min() > 5 * less["std"].max()
+
+
+def test_an_axis_with_one_number_has_one_place_for_all():
+    """They stand beside one another, and within a tenth of the axis around the one tick."""
+    several = pd.concat([ROWS, ROWS.assign(method="c"), ROWS.assign(method="d")])
+    for logarithmic in (False, True):
+        plot = Plot(caption="Lines.", x="size", hue="method", logarithmic=logarithmic)
+        axes, = plot(several[several["size"] == 10]).axes
+        low, high = axes.get_xlim()
+        places = [place for line in axes.lines if line.get_linestyle() == "-" for place in line.get_xdata()]
+        assert len({*places}) == 4 and max(abs(place - 10) for place in places) < 0.1 * (high - low)
+        assert axes.get_xticks().tolist() == [10] and low < 10 < high
+
+
+def test_what_is_to_be_known_of_panels_stands_below_them():
+    figure = Plot(caption="", x="size", hue="method", foot="Scales differ.")(ROWS)
+    assert figure.texts[-1].get_text().startswith("Scales differ.\nNW-UCLA")
+    assert PICTURES["along_training_ucla"].plot.foot == "Rows of panels have scales of their own."
+
+
 def test_names_go_downwards_in_their_order_and_each_panel_has_its_own():
     figure = NAMES(ROWS)
     for axes, size in zip(figure.axes, (10, 20), strict=True):
@@ -148,6 +186,8 @@ def test_of_one_line_it_is_said_where_it_is_highest():
 @pytest.mark.parametrize(("changes", "words"), [
     ({"departures": [{"td_queue": "frozen_noise", "ad_weight": 25.0}] * 4},
      "NW-UCLA; paper recipe; mean ± std of 1 to 3 seeds; dictionary never refreshed; weight of AD 25"),
+    ({"dataset": "multiomniglot", "departures": [{"view": "characters"}] * 4, "n_seeds": 1},
+     "grids of characters; paper recipe; 1 seed; labels leak: SMoCo's views are other drawings of the same characters"),
     ({"dataset": "cifar10 (mine.npz)", "n_seeds": 1},
      "CIFAR-10 (a part or copy); paper recipe, not a reproduction; 1 seed"),
     ({"dataset": "digits", "preset": ["quick", "paper"] * 2, "n_seeds": 0, "ours": math.nan},

@@ -157,6 +157,18 @@ def test_a_paired_contrast_is_over_shared_seeds():
     assert estimate.value == pytest.approx((runs.loc["a"] - runs.loc["b"])[[0, 2]].mean())
 
 
+def test_a_row_that_scatters_is_judged_by_its_own_pairs_and_left_out_of_those_of_others():
+    runs = made_up(rows=6, seeds=4, deviation=0.3) + np.array([0.0, 0.4, -0.2, 0.3])
+    runs.loc["f"] = made_up(rows=1, seeds=4, seed=9).loc["a"] * 9
+    assert statistics.scattered(runs.std(axis=1)) == ["f"]
+    assert statistics.paired_contrast(runs, "b", "c") == statistics.paired_contrast(runs.drop(index="f"), "b", "c")
+    own = statistics.paired_contrast(runs, "f", "b")
+    test = stats.ttest_rel(runs.loc["f"], runs.loc["b"])
+    assert own.p() == pytest.approx(test.pvalue) and own.df == test.df
+    blocks = Series(["calm"] * 4 + ["wild"] * 2, runs.index)  # f scatters among its like
+    assert statistics.paired_contrast(runs, "f", "e", blocks).df == statistics.two_way(runs, blocks).df
+
+
 def test_rows_without_a_shared_seed_have_no_paired_contrast():
     estimate = statistics.paired_contrast(made_up(missing=[("a", 0), ("b", 1), ("b", 2)]), "a", "b")
     assert math.isnan(estimate.value) and math.isnan(estimate.p()) and estimate.runs == (0, 0)
@@ -218,8 +230,16 @@ def test_agreement_with_five_numbers_is_that_of_all_their_permutations():
     assert found.r == pytest.approx(stats.pearsonr(ours, printed).statistic)
     assert found.constant_rms == pytest.approx(min(
         math.sqrt(((printed - constant) ** 2).mean()) for constant in np.linspace(0, 4, 4001)), abs=1e-5)
-    assert found.shuffled_rms == pytest.approx((rms <= found.rms + 1e-9).mean(), abs=0.015)
-    assert found.shuffled_r == pytest.approx((correlations >= found.r - 1e-9).mean(), abs=0.015)
+    assert found.shuffled_rms == (rms <= found.rms + 1e-9).mean()  # all 120 of them, and none drawn
+    assert found.shuffled_r == (correlations >= found.r - 1e-9).mean()
+
+
+def test_where_permutations_are_too_many_half_a_million_are_drawn():
+    """Ten rows have 3,628,800 orders, nine 362,880."""
+    column = np.arange(10.0)
+    orders = statistics.permutations(column, np.random.default_rng(0))
+    assert orders.shape == (statistics.SHUFFLES, 10) and (np.sort(orders, axis=1) == column).all()
+    assert len(statistics.permutations(column[:9], np.random.default_rng(0))) == math.factorial(9)
 
 
 def test_the_noise_ceiling_is_what_a_further_run_of_each_would_give():

@@ -101,8 +101,10 @@ def similarity_variance(table: DataFrame) -> Figure:
     axes.grid(axis="y")
     above = axes.secondary_xaxis("top", functions=(lambda a: 1000 * (1 - a) / d, lambda b: 1 - b * d / 1000))
     above.set_xlabel(f"mean variance b = (1 $-$ a)/{d:g}, in thousandths")
-    alike = f"{medians.idxmax()} has the views of an image more alike: median {medians.max():.2f}"
-    return style.finish(figure, f"{alike} against {medians.min():.2f}", style.heading(table))
+    seeds = table["seed"].nunique()
+    finding = "Median similarity of an image's views: " + ", ".join(
+        f"{model} {median:.3f}" for model, median in medians.items())
+    return style.finish(figure, f"{finding}; {seeds} seed{'s' if seeds > 1 else ''} of each", style.heading(table))
 
 
 def of_most_keys(rows: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ def pretext_table(seeds=1, categories=100) -> DataFrame:
     rows = [*itertools.product(range(seeds), ("video", "audio"), names)]
     accuracies = np.random.default_rng(0).uniform(0, 100, (2, len(rows)))
     table = DataFrame(rows, columns=["seed", "query", "category"])
-    return table.assign(accuracy=accuracies[0], accuracy_renewed=accuracies[1], preset="quick", dataset="synthetic")
+    return table.assign(accuracy=accuracies[0], accuracy_again=accuracies[1], preset="quick", dataset="synthetic")
 
 
 def test_the_ten_best_and_five_worst_categories():
@@ -26,12 +26,21 @@ def test_the_ten_best_and_five_worst_categories():
         groups = table[table["query"] == query].groupby("category")
         means = groups["accuracy"].mean().sort_values(ascending=False)
         expected = pd.concat([means[:10], means[-5:]])
-        stored, renewed = (rows[(rows["query"] == name) & (rows["keys"] == keys)] for keys in ("stored", "renewed"))
-        assert stored["category"].tolist() == renewed["category"].tolist() == list(expected.index)
+        stored, again = (rows[(rows["query"] == name) & (rows["keys"] == keys)] for keys in ("stored", "again"))
+        assert stored["category"].tolist() == again["category"].tolist() == list(expected.index)
         np.testing.assert_allclose(stored["ours"], expected)
         np.testing.assert_allclose(stored["std"], groups["accuracy"].std()[expected.index])
-        np.testing.assert_allclose(renewed["ours"], groups["accuracy_renewed"].mean()[expected.index])
-    assert_legible(figures.PRETEXT(table))
+        np.testing.assert_allclose(again["ours"], groups["accuracy_again"].mean()[expected.index])
+    figure = figures.PRETEXT(table)
+    assert_legible(figure)
+    least, most = (getattr(table[table["query"] == "audio"].groupby("category")["accuracy"].mean(), end)()
+                   for end in ("min", "max"))
+    assert f"{least:.0f} to {most:.0f} % of queries of sound" in figure.get_suptitle().replace("\n", " ")
+
+
+def test_keys_that_were_not_encoded_again_are_not_drawn():
+    rows = figures.ranked_first(pretext_table(3).drop(columns="accuracy_again"))
+    assert {*rows["keys"]} == {"stored"}
 
 
 @pytest.mark.parametrize(("categories", "shown"), [(1, 1), (10, 10), (12, 12), (40, 15)])

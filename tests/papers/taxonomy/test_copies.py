@@ -26,6 +26,8 @@ def test_it_is_of_every_encoder_that_comes_along_and_begins_with_its_accuracy():
         assert len(rows) == 2 * (1 + 28)  # of the eight actions without copies 28 pairs
         measured = repro.load(name).provenance["measured"]["linear"]
         assert rows["linear_usual"].unique() == pytest.approx([measured], abs=0.5)
+    of_second = TABLE.query("camera == 2").groupby(["copied", "actions"])["left_out"].mean()
+    assert abs(of_second[1].item() - 23.4) < 0.1 and of_second[0].min() > 30 and len(of_second[0]) == 28
 
 
 @pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
@@ -46,6 +48,7 @@ def test_a_row_is_a_probe_that_is_trained_without_a_camera_of_two_actions(runs):
         assert row.copied == ({*pair} == copied)
         of_pair = torch.isin(labels, torch.tensor(pair))
         kept = data.train & ~(of_pair & (data.views == camera))
-        for tested, found in ((data.test, row.linear), (data.test & of_pair, row.of_actions)):
+        left_out = data.train & of_pair & (data.views == camera)
+        for tested, found in ((data.test, row.linear), (data.test & of_pair, row.of_actions), (left_out, row.left_out)):
             known = readouts[kept], labels[kept], readouts[tested], labels[tested]
             assert found == pytest.approx(linear_probe(*known, **settings)[-1], abs=2.5)  # some recordings

@@ -7,7 +7,10 @@ from pandas import DataFrame, concat
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from repro import experiments
+from repro.papers import sources
 from repro.papers.taxonomy import glm
+from repro.report import statistics
 from repro.report.printed import printed
 
 NINE = ["AE", "CE", "AD", "CD", "AE+AD", "AE+CD", "CE+AD", "CE+CD", "AE+CE+AD"]  # typed from the paper's main tables
@@ -166,3 +169,25 @@ def test_the_forest_has_ours_beside_the_printed_ones():
     nine = glm.forest(table[table["objectives"].isin(NINE)])
     assert set(nine.query("source == 'ours'")["rows"]) == {"unmixed+best"}  # others were not run
     assert set(glm.forest(table.iloc[:1])["source"]) == {"printed"}
+
+
+def test_effects_by_pairs_are_means_of_differences_of_all_four_terms():
+    """Two of CE, one of each other term, of two seeds."""
+    runs = DataFrame({0: [80.0, 82.0, 70.0, 85.0, 79.0, 81.0]}, ["CE", "AD", "CD", "CE+AD", "CE+CD", "AE+CE"])
+    table = glm.effects_by_pairs(runs.assign(**{"1": runs[0] + 0.2}), statistics.Deviation(0.6, 9))
+    assert table.index.tolist() == glm.TERMS and table["pairs"].tolist() == [1, 2, 1, 1]
+    assert table["estimate"].tolist() == pytest.approx([1.0, (3.0 + 9.0) / 2, 5.0, -1.0])
+    assert table["error"].tolist() == pytest.approx([0.6, 0.6 * (4 / 2) ** 0.5 / 2, 0.6, 0.6])
+    p = [2 * stats.t(9).sf(abs(t)) for t in (1 / 0.6, 6 / (0.6 / 2**0.5), 5 / 0.6, 1 / 0.6)]
+    assert table["p"].tolist() == pytest.approx(p)
+    assert table["p_corrected"].tolist() == pytest.approx(multipletests(p, method="holm")[1])
+
+
+def test_without_the_refuted_entry_the_contrastive_decoder_adds_nothing():
+    rows = sources.by_seed(experiments.find("taxonomy_ucla"), sources.everything()).rows
+    runs = rows[rows["objectives"] != "random"].pivot_table("ours", "objectives", "seed").drop(["AE", "AE+CD"])
+    deviation = statistics.pooled(runs)
+    whole, without = (glm.effects_by_pairs(part, deviation) for part in (runs, runs.drop("AE+AD+CD")))
+    assert whole.loc["AE", "estimate"] < 0 < whole.loc["CD", "estimate"]
+    assert whole.loc["AE", "p"] == pytest.approx(0.033, abs=0.001)
+    assert (round(without.loc["CD", "estimate"], 2), round(without.loc["CD", "p"], 2)) == (0.07, 0.9)
