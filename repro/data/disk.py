@@ -54,11 +54,12 @@ class _Unrepeated(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)  # as it is written: keys are not yet merged
-        keys = [(key.tag, key.value) for key, _ in node.value]
+        before: set[tuple[str, Any]] = set()
         for key, _ in node.value:
-            if keys.count((key.tag, key.value)) > 1:
+            if (key.tag, key.value) in before:
                 raise yaml.MarkedYAMLError(
                     None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
+            before.add((key.tag, key.value))
         return node
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -22,9 +22,6 @@ from repro.report import statistics, style
 from repro.report.claims import DRAWN
 from repro.report.style import Look
 from repro.report.text import PLUS_MINUS, telling_apart
-
-if TYPE_CHECKING:
-    from repro.table import Table  # above this module, which is handed tables
 
 DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
 CROWDED = 24       # characters of all numbers below an axis: more are turned
@@ -258,8 +255,8 @@ class Picture:
     rows: Callable[[DataFrame], DataFrame] = as_it_is
 
 
-def in_settings(table: "Table", rows: DataFrame) -> tuple[Any, DataFrame]:
-    """The drawing of a table, and rows that differ in fields which are not the table's own with a column `setting`.
+def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
+    """The drawing of a `repro.table.Table`, and its rows with a column `setting` if other fields than its own differ.
 
     It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
     drawing that is none, a `Plot` has a line for every row, of the first measure that these fields change.

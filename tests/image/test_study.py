@@ -21,7 +21,7 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, METHODS, paper, smoke
 from repro.run import group, training
 from repro.run.evaluate import linear_probe
-from repro.run.store import Store
+from repro.run.store import Store, finished_cells
 from repro.run.training import checkpoint, restored
 
 CPU = torch.device("cpu")
@@ -230,12 +230,11 @@ def test_what_processes_can_share_is_not_refused(monkeypatch):
 def test_a_small_table_of_all_methods():
     rows = run_table("image_methods", preset="smoke", method=",".join(METHODS), seeds="0,1")
     assert rows["method"].tolist() == list(METHODS) and rows["n_seeds"].tolist() == [2] * len(METHODS)
-    cells = {(cell["recipe"]["method"], cell["seed"]): cell for cell in Store().finished()}
-    assert len({cell["result"]["embedding_spread"] for cell in cells.values()}) == 2 * len(METHODS)
-    for (name, _), cell in cells.items():
-        result = cell["result"]
-        assert cell["study"] == "images" and cell["recipe"] == smoke("digits", name).to_dict()
-        assert set(result) == {"linear", "knn1", "embedding_spread", "select", "cost", "evaluation"}
-        assert all(0 <= result[measure] <= 100 for measure in ("linear", "knn1"))
-        assert 0 < result["embedding_spread"] <= 1 and result["select"] == "last"
-        assert result["cost"]["steps"] == (0 if name == "random" else 2)
+    cells = IMAGES.tidy(finished_cells(Store()))
+    assert cells["embedding_spread"].nunique() == 2 * len(METHODS)
+    for cell in cells.to_dict("records"):
+        recipe = {name: cell[name] for name in IMAGES.fields}
+        assert recipe == smoke("digits", cell["method"]).to_dict()
+        assert all(0 <= cell[measure] <= 100 for measure in ("linear", "knn1"))
+        assert 0 < cell["embedding_spread"] <= 1 and cell["select"] == "last"
+        assert cell["cost"]["steps"] == (0 if cell["method"] == "random" else 2)
