@@ -202,7 +202,7 @@ def data_prepare(
     pipeline: Annotated[str | None, Option(help="ntu: authors (the default) | predict_cluster")] = None,
     size: Annotated[int | None, Option(help="of recordings: 256 for paper, 64 for quick, pixels high (128)")] = None,
     subset: Annotated[bool, Option("--subset", help="Accept an incomplete distribution.")] = False,
-    skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files (ntu: with --subset).")] = False,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files; with --subset.")] = False,
     workers: Annotated[int | None, Option(min=1, help="processes that read; one per core by default")] = None,
 ) -> None:
     """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.
@@ -213,6 +213,8 @@ def data_prepare(
     own, other, given = ("pipeline", "size", size) if name == "ntu" else ("size", "pipeline", pipeline)
     if given is not None:
         raise ValueError(f"{name} has no option --{other}; its options are --{own}")
+    if skip_bad and not subset:
+        raise ValueError("--skip-bad leaves files out, which --subset allows; give both, or neither")
     Store().require_writable()
     from repro.run.device import cores
 
@@ -270,13 +272,13 @@ def results_export() -> None:
     Example: repro results export
     """
     from repro.experiments import of_today, studies, warn_of_other_code
-    from repro.run.store import export, finished_cells, read_cells
+    from repro.run.store import export, finished_cells
 
     path, store = manifest.project_root() / "figures" / "cells.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
-        before, finished = read_cells(path), of_today(finished_cells(store))
-        cells = export(finished, path)
+        finished = of_today(finished_cells(store))
+        before, cells = export(finished, path)
         replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new; left out, of smoke runs: "
               f"{sum(finished['preset'] == 'smoke')}; in place of what was there: {replaced}")

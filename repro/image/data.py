@@ -119,23 +119,23 @@ def take_in(name: str, path: Path) -> ImageSet:
         raise FileNotFoundError(f"{path} does not exist")
     if not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} {disk.IRREGULAR}; give an .npz, a folder, a zip or tar archive")
-    if path.suffix == ".npz":
-        pictures = readers.numpy_file(path, declared)
-    elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
-        own = declared.images.reader in ("tiny_imagenet", "unsplit_class_folders")
-        pictures = _read(readers.READERS[declared.images.reader] if own else readers.class_folders, path, declared)
-    else:
-        raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
-                         "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a folder, "
-                         "zip or tar archive")
     if not re.fullmatch(r"\w[\w.-]*", path.name, re.ASCII):
         raise ValueError(f"{path.name!r} would stand in the titles of tables and figures; rename it to letters from A "
                          "to Z, digits and _ . -, a letter or digit first")
-    for place, part in enumerate(PARTS[:2]):
-        if not (pictures.part == place).any():
-            raise ValueError(f"{path} holds no image for {part}; add some")
     copy = manifest.imported(name) / f"{path.name}.npz"
-    with alone(copy.parent.with_suffix(".lock")):
+    with alone(copy.parent.with_suffix(".lock")):  # also while an archive is unpacked, to a folder of its name
+        if path.suffix == ".npz":
+            pictures = readers.numpy_file(path, declared)
+        elif path.is_dir() or zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
+            own = declared.images.reader in ("tiny_imagenet", "unsplit_class_folders")
+            pictures = _read(readers.READERS[declared.images.reader] if own else readers.class_folders, path, declared)
+        else:
+            raise ValueError(f"{path} is no .npz, zip or tar archive, or truncated; give an .npz of x_train, y_train, "
+                             "x_test and y_test, or class folders, train/CLASS/*.png and test/CLASS/*.png, as a "
+                             "folder, zip or tar archive")
+        for place, part in enumerate(PARTS[:2]):
+            if not (pictures.part == place).any():
+                raise ValueError(f"{path} holds no image for {part}; add some")
         write_atomically(copy, lambda temporary: npz.write(temporary, vars(_hashed(pictures))))
         for other in copy.parent.iterdir():  # another copy, or what a kill has left of one
             if other != copy:

@@ -15,10 +15,11 @@ from torch.nn.functional import cross_entropy
 from repro.contrast import objectives
 from repro.contrast.dictionary import Dictionary, unit_noise
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
+from repro.image import TRUNKS
 from repro.image.augment import AnyView, centred_view, training_views
 from repro.image.batches import Resident, Streamed, batches_of
 from repro.image.data import ImageSet
-from repro.image.model import TRUNKS, ImageModel
+from repro.image.model import ImageModel
 from repro.image.readers import Files
 from repro.image.recipe import ImageRecipe, contrasts, follows, trains
 from repro.run.evaluate import nearest_neighbour

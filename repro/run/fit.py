@@ -28,7 +28,7 @@ from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
-ANEW = "move that folder away: then the cell starts anew"
+BEGIN_ANEW = "move that folder away: then the cell starts anew"
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -179,7 +179,7 @@ def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
     """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
     if state["step"] > steps:
         raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
-                         + ANEW)
+                         + BEGIN_ANEW)
 
 
 def _save(
@@ -209,9 +209,9 @@ def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict
         raise
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
-                         f"state does not fit ({error}); {ANEW}") from error
+                         f"state does not fit ({error}); {BEGIN_ANEW}") from error
     if known.get("code", code) != code and first():
-        tqdm.write(f"{folder} was begun by other code; {ANEW}", file=sys.stderr)
+        tqdm.write(f"{folder} was begun by other code; {BEGIN_ANEW}", file=sys.stderr)
     if whole:
         return state["step"], state["seconds"], known
     joined = {}

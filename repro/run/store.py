@@ -44,7 +44,7 @@ DESCRIBED = {  # in `recipe.json`
 }
 COST = {"finished": str, "commit": str}  # and more, in the cost of a record
 COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/cells.csv`
-TAKEN = (*COLUMNS, "finished", "named", "measure", "value")  # columns of tables, which no measure is
+TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
 UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
@@ -54,7 +54,7 @@ CLOCK = ("of", "seconds")  # of a line, which are no measures
 AGAIN = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
 ANEW = "delete that folder and run the table again"
 RESTORE = "restore it from version control"
-REMAKE = f"{RESTORE} or, in REPRO_RUNS, delete it and run the table again"
+REMAKE = f"{RESTORE} or, in REPRO_RUNS, delete it and repeat the command or notebook that made it"
 Record = dict[str, Any]
 Tell = Callable[[str], object]
 
@@ -470,13 +470,9 @@ def read_cells(path: Path, tell: Tell = warn_once) -> "DataFrame":
 
     ValueError if the file is no table of cells.
     """
-    return _table(_rows(path, tell))
-
-
-def _rows(path: Path, tell: Tell) -> Iterable[Record]:
     rows: dict[str, Record] = {}
     if not path.exists():
-        return ()
+        return _table([])
     with _reading(path, RESTORE), open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, strict=True)
         if (header := next(reader, [])) != COLUMNS:
@@ -488,7 +484,7 @@ def _rows(path: Path, tell: Tell) -> Iterable[Record]:
                     raise ValueError(f"{row['key']} is the key of an earlier row, too")
             except ValueError as error:
                 tell(f"{path}: line {reader.line_num}: {error}; the row is left out: {RESTORE}")
-    return rows.values()
+    return _table(rows.values())
 
 
 def _checked_row(values: list[str]) -> Record:
@@ -526,7 +522,7 @@ def exported(tell: Tell = warn_once) -> "DataFrame":
 def committed_fields() -> dict[tuple[str, int], set[str]]:
     """By study and version of the training, the fields that recipes of committed cells have."""
     fields: dict[tuple[str, int], set[str]] = {}
-    for row in _rows(manifest.shipped("figures") / "cells.csv", warn_once):
+    for row in read_cells(manifest.shipped("figures") / "cells.csv").to_dict("records"):
         fields.setdefault((row["study"], row["version"]), set()).update(json.loads(row["recipe"]))
     return fields
 
@@ -544,8 +540,8 @@ def merged(exported: "DataFrame", finished: "DataFrame") -> "DataFrame":
     return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
 
 
-def export(finished: "DataFrame", path: Path) -> "DataFrame":
-    """Merge finished cells of a store, smoke runs left out, into `path` and return all of its rows.
+def export(finished: "DataFrame", path: Path) -> "tuple[DataFrame, DataFrame]":
+    """Merge finished cells of a store, smoke runs left out, into `path` and return its rows before and after.
 
     ValueError if rows of it are damaged: they would be lost.
     """
@@ -555,7 +551,7 @@ def export(finished: "DataFrame", path: Path) -> "DataFrame":
         raise ValueError(damaged[0])
     cells = merged(before, finished[finished["preset"] != "smoke"])
     write_frame(cells, path)
-    return cells
+    return before, cells
 
 
 def write_frame(frame: "DataFrame", path: Path) -> Path:

@@ -64,14 +64,6 @@ def test_the_clip_of_a_file(name, stem, clip):
     assert re.match(splits.LAYOUTS[name].clip, stem)[0] == clip
 
 
-def esc(line):
-    return {"esc50.csv": f"{ESC}{line}\n"}
-
-
-def segments(*rows):
-    return {"train.csv": "\n".join(["youtube_id,time_start,time_end", *rows])}
-
-
 @pytest.mark.parametrize(("read", "texts", "message"), [
     (splits.ucf101, UCF | {"classInd.txt": "one Biking\n2 Archery"}, "classInd.txt, line 1: number 'one' should be"),
     (splits.ucf101, UCF | {"classInd.txt": f"\n{'9' * 5000} Biking\n2 Archery"}, "classInd.txt, line 2"),

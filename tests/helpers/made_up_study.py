@@ -100,21 +100,6 @@ TOY = Study(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Shaped(Toy):
-    """Named by a field that no recipe of the project has."""
-
-    named_by = "shape"
-    shape: str = setting("round", "paper", allowed=("random", "round", "square"))
-
-
-def shaped(dataset, shape, **changes):
-    return Shaped(dataset=dataset, shape=shape).replace(**changes)
-
-
-SHAPED = dataclasses.replace(TOY, name="shapes", recipe=Shaped, presets={"paper": shaped})
-
-
 def cell_of(study, recipe, seed, preset, changes=None):
     """The cell of a recipe and a seed on the data that are here."""
     return study.on_data(Cell(study.name, recipe, seed, preset, recipe.dataset, "", study.version, study.evaluation,

@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from filelock import Timeout
 from image_files import RNG, declared, pixels, png, same_as, zipped
 from packed import write_folder, write_tar
 from PIL import Image
 from sklearn.datasets import load_digits
 from torchvision import datasets
 
+from repro.data import manifest
+from repro.data.disk import acquire
 from repro.data.manifest import Archive
 from repro.image import DATASETS, data, readers
 from repro.image.readers import PARTS
@@ -406,3 +409,19 @@ def test_what_images_are_normalised_by_tells_data_apart(monkeypatch):
         images = dataclasses.replace(digits.images, **changed)
         monkeypatch.setitem(DATASETS, "digits", dataclasses.replace(digits, images=images))
         assert data.load("digits").digest != digest
+
+
+def test_one_archive_is_taken_in_by_one_command_at_a_time(folders, monkeypatch):
+    """Both would read the folder that it is unpacked to, and who is done first removes it."""
+    names = [f"{part}/{name}/0" for part in ("train", "test") for name in DATASETS["cifar10"].images.names]
+    path = zipped(folders / "mine.zip", pngs(names, pixels(20, 32)))
+    read, held = readers.class_folders, []
+
+    def while_held(*arguments):
+        with pytest.raises(Timeout):
+            acquire(manifest.imported("cifar10").with_suffix(".lock"))
+        held.append(arguments)
+        return read(*arguments)
+
+    monkeypatch.setattr(readers, "class_folders", while_held)
+    assert len(data.take_in("cifar10", path).images) == 20 and held

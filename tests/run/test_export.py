@@ -40,11 +40,11 @@ def test_a_row_holds_the_whole_cell(store):
 
 def test_reading_gives_back_what_was_written_and_exporting_again_changes_nothing(store, tmp_path):
     path = tmp_path / "figures" / "cells.csv"
-    assert len(export(finished_cells(store), path)) == 0 and path.read_text() == ",".join(COLUMNS) + "\n"
+    assert len(export(finished_cells(store), path)[1]) == 0 and path.read_text() == ",".join(COLUMNS) + "\n"
     finish(store, "NA", digest="00123", dataset="null")  # text that looks like something else
     finish(store, "CE", 2, linear=1 / 3)
     finish(store, "AE", preset="smoke")  # which is left out
-    written, read = export(finished_cells(store), path), read_cells(path)
+    written, read = export(finished_cells(store), path)[1], read_cells(path)
     assert by(read, *COLUMNS) == by(written, *COLUMNS)
     assert by(read, "method", "seed", "digest", "dataset") == [("NA", 0, "00123", "null"), ("CE", 2, "d1", "synthetic")]
     assert json.loads(read["metrics"][1])["linear"] == 1 / 3  # to the last bit
@@ -78,7 +78,7 @@ def test_exports_of_two_machines_add_up_and_of_a_cell_that_of_the_runs_stays(tmp
         finish(store, "AE", linear=value, finished=times[0])  # at the same time
         finish(store, "CD", int(value), linear=value)
     export(finished_cells(here), path)
-    cells = export(finished_cells(there), path)
+    _, cells = export(finished_cells(there), path)
     linear = {(row.seed, json.loads(row.recipe)["method"]): json.loads(row.metrics)["linear"]
               for row in cells.itertuples()}
     assert linear == {(0, "CE"): 2.0, (0, "AE"): 2.0, (1, "CD"): 1.0, (2, "CD"): 2.0}
