@@ -12,17 +12,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.data import manifest
 from repro.data.disk import naming, scratch
-from repro.experiments import by_study, experiments
+from repro.data.parallel import run_jobs
+from repro.experiments import Experiment, by_study, experiments
 from repro.report.style import spoken
+from repro.run.device import cores
+from repro.run.store import everything
 
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
@@ -39,10 +43,12 @@ A row per finished cell, yours among ours: what it trains, its accuracy in perce
 fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings filter, the field
 above them searches. [Columns and words](docs/words.md).
 """
-SMOKE = ("\n\n**No result.** With the experiment of this table the notebook ended by: *{error}*. What follows is a "
-         "smoke run of bundled data, one epoch, which shows what it does; its numbers say nothing about the paper.")
+SMOKE = ("\n\n**No result:** *{error}*. What follows is a smoke run of bundled data, one epoch, which shows what the "
+         "notebook does; its numbers say nothing about the paper.")
+SHORT = {"preset": "smoke"}
 RAW = "``````{{raw}} html\n{}\n``````"  # HTML in a page of Markdown
 SLOW = 900  # seconds that one cell of a notebook may take
+AT_ONCE = 4  # notebooks, each of which takes a gigabyte of memory or two
 
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
@@ -92,26 +98,40 @@ def gather(root: Path, source: Path) -> None:
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
     """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
 
-    One of a table that fails, as where nothing is finished on the data at hand or weights are elsewhere, has a smoke
-    run instead, and says so and why. What is trained lies in a folder of runs that ends with the book: an export
-    would put it in place of what is committed.
+    Some are executed at once, and a line for each says how long it took. What is trained lies in a folder of runs that
+    ends with the book: an export would put it in place of what is committed.
     """
-    import nbformat
-
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as runs:
-        for path in tqdm(sorted(notebooks.glob("*.ipynb")), "notebooks", file=sys.stderr):
-            executed, arguments = target / path.name, arguments_of(path)
-            error = _execute(path, executed, arguments, runs if path.stem in TRAINS else None)
-            if error and arguments and not _execute(path, executed, {"preset": "smoke"}, runs):
-                notebook = nbformat.read(executed, as_version=4)
-                notebook.cells[0].source += SMOKE.format(error=error)
-                nbformat.write(notebook, executed)
-            elif error:
-                failed[path.stem] = error
-                executed.unlink(missing_ok=True)
-    return failed
+        jobs = [(path, target / path.name, runs) for path in sorted(notebooks.glob("*.ipynb"))]
+        done = run_jobs(executed_or_smoke, jobs, min(cores(), AT_ONCE, len(jobs)))
+        for name, error, seconds in tqdm(done, "notebooks", len(jobs), file=sys.stderr):
+            tqdm.write(f"{name}: {seconds:.0f} s", file=sys.stderr)
+            if error:
+                failed[name] = error
+    return dict(sorted(failed.items()))
+
+
+def executed_or_smoke(path: Path, executed: Path, runs: str) -> tuple[str, str, float]:
+    """Execute a notebook; returns its name, what went wrong if nothing is to be shown of it, and the seconds it took.
+
+    One of a table of which nothing is finished, or that fails, as where weights are elsewhere, has a smoke run instead
+    in the folder `runs`, and says so and why.
+    """
+    import nbformat
+
+    began, arguments = time.monotonic(), arguments_of(path)
+    error = "nothing of this table is finished" if arguments == SHORT else _execute(
+        path, executed, arguments, runs if path.stem in TRAINS else None)
+    if error and arguments and not _execute(path, executed, SHORT, runs):
+        notebook = nbformat.read(executed, as_version=4)
+        notebook.cells[0].source += SMOKE.format(error=error)
+        nbformat.write(notebook, executed)
+        error = ""
+    if error:
+        executed.unlink(missing_ok=True)
+    return path.stem, error, time.monotonic() - began
 
 
 def _execute(path: Path, executed: Path, arguments: dict[str, Any], runs: str | None = None) -> str:
@@ -136,24 +156,27 @@ def _execute(path: Path, executed: Path, arguments: dict[str, Any], runs: str | 
 def arguments_of(notebook: Path) -> dict[str, Any]:
     """What a notebook is executed with: one whose metadata name a table trains nothing, others are executed as is.
 
-    The table's own notebook shows the first of its experiments whose data are here, or what is finished of the table
-    with its defaults.
+    The table's own notebook shows the first of its experiments whose data are here, or else the first; others what is
+    finished of the table with its defaults, or a smoke run where nothing is.
     """
     import nbformat
 
     table = nbformat.read(notebook, as_version=4).metadata.get("table")
     if table is None:
         return {}
-    for experiment in experiments().values():
-        if experiment.table == table == notebook.stem and experiment.data:
-            try:
-                here = experiment.at_hand.asked().keys()
-            except (FileNotFoundError, ValueError):  # not here, or damaged
-                continue
-            if here == experiment.asked().keys():
-                given = {name: value for name, value in experiment.arguments.items() if value is not None}
-                return given | {"train": "never"}
-    return {"train": "never"}
+    of_table = [experiment for experiment in experiments().values() if experiment.table == table]
+
+    def here(experiment: Experiment) -> bool:
+        try:
+            return experiment.at_hand.asked().keys() == experiment.asked().keys()
+        except (FileNotFoundError, ValueError):  # not here, or damaged
+            return False
+
+    if saved := [experiment for experiment in of_table if experiment.data and table == notebook.stem]:
+        shown = next(filter(here, saved), saved[0])
+        return {name: value for name, value in shown.arguments.items() if value is not None} | {"train": "never"}
+    defaults = [key for experiment in of_table if not experiment.data for key in experiment.asked()]
+    return {"train": "never"} if everything()["key"].isin(defaults).any() else SHORT
 
 
 def write_cells(studies: dict[str, DataFrame], source: Path) -> None:

@@ -24,11 +24,11 @@ import pandas as pd
 import pydantic
 from pandas import DataFrame
 from pydantic.dataclasses import dataclass
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro import papers
 from repro.data import manifest
-from repro.recipe import choose, parse_numbers
+from repro.recipe import choose, entry_name, parse_numbers
 from repro.run import code
 from repro.run.store import Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, check_parameters
@@ -350,7 +350,7 @@ def frames(
             continue
         known = json.loads(row["recipe"]) | json.loads(row["metrics"])
         values = {field: known.get(field, getattr(cell.recipe, field, None)) for field in fields}
-        values["entry"] = cell.label
+        values["entry"] = entry_name(getattr(cell.recipe, cell.recipe.named_by), cell.changes)
         values |= {field: row[field] for field in ("version", "key", "seed", "dataset", "preset")}
         parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()

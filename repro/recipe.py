@@ -41,7 +41,7 @@ def closest(name: str, names: Iterable[str]) -> str:
 
 def in_words(changes: Mapping[str, Any]) -> str:
     """Fields and their values as text, as they are typed: "layers=3, td_crop=none"; nothing of none."""
-    return ", ".join(f"{name}={'none' if value is None else value}" for name, value in changes.items())
+    return ", ".join(f"{name}={'none' if value in (None, '') else value}" for name, value in changes.items())
 
 
 def entry_name(named: str, changes: Mapping[str, Any]) -> str:

@@ -449,7 +449,8 @@ class Table:
                 if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
                     departures[name] = value
             yield Cell(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
-                       study.trained(recipe, preset), number, called, departures)
+                       study.trained(recipe, preset), number, called,
+                       {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, departures)
 
     def numbers(self, by_key: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.

@@ -72,10 +72,12 @@ def test_cells_begin_with_accuracy_and_departures_and_have_what_varies():
 
 
 @pytest.mark.parametrize(("name", "arguments"), [
-    ("glm", {}), ("explore", {}), ("negative_instances", {"train": "never"}), ("temperature_grid", {"train": "never"}),
+    ("glm", {}), ("explore", {}), ("negative_instances", {"preset": "smoke"}),
+    ("temperature_grid", {"dataset": "cifar10", "preset": "quick", "seeds": "0-2", "variant": "none", "subset": True,
+                          "train": "never"}),
     ("taxonomy", {"dataset": "synthetic", "preset": "quick", "seeds": "0-2", "variant": "none", "train": "never"}),
 ])
-def test_without_real_data_a_table_shows_its_experiment_on_bundled_ones(folders, name, arguments):
+def test_without_real_data_a_table_shows_an_experiment_on_bundled_ones_or_else_its_first(folders, name, arguments):
     assert book.arguments_of(ROOT / "notebooks" / f"{name}.ipynb") == arguments
 
 
@@ -101,13 +103,23 @@ def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
     assert output.data["text/html"].startswith("<div data-figure=")
 
 
-def test_a_table_of_which_nothing_is_finished_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path):
+def test_no_bar_stands_still_in_a_saved_notebook(folders, tmp_path):
+    source = ("import pathlib, numpy\nfrom repro.data.prepared import Source\n"
+              "def make(path):\n    return {'rows': numpy.zeros(1)}, {}\n"
+              "made = Source('things', 'form', 1, {'a': pathlib.Path('good.ipynb')}, make).prepare()")
+    _, cells = executed(tmp_path, good=[new_code_cell(source)])
+    assert cells["good"][0].execution_count and cells["good"][0].outputs == []
+
+
+@pytest.mark.parametrize(("table", "error"), [
+    ("made_up", "nothing of this table is finished"), ("taxonomy", "AssertionError: ")])
+def test_a_table_of_which_nothing_is_shown_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path, table, error):
     sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
     cells[1].metadata["tags"] = ["parameters"]
-    failed, made = executed(tmp_path, table="made_up", bad=cells)
-    assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error="AssertionError: ")
+    failed, made = executed(tmp_path, table=table, bad=cells)
+    assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error=error)
     preset, runs = made["bad"][-1].outputs[0].text.split()
     assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
 

@@ -158,7 +158,7 @@ def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(n
 
 
 def run(name, train="missing", **choices):
-    return experiments.table_of(experiments.chosen(name, choices, train, "cpu"), train, "cpu", "inline", 1, False)
+    return experiments.table_of(experiments.chosen(name, choices, train, "cpu"), train, "cpu", "inline", 1)
 
 
 def test_a_command_that_trains_never_prints_results_without_data():

@@ -204,7 +204,7 @@ def alone(path: Path, whom: str = "") -> contextlib.AbstractContextManager[objec
     try:
         return acquire(path)
     except filelock.Timeout:
-        from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+        from tqdm import tqdm  # takes a while to import, and is seldom needed here
 
         whom = whom or f"the process that prepares {path.with_suffix('')}"
         tqdm.write(f"waiting for {whom}", file=sys.stderr)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.data import files, manifest, npz
 from repro.data.disk import alone, remove_half_written, write_atomically

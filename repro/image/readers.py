@@ -3,11 +3,14 @@
 import dataclasses
 import hashlib
 import io
+import mimetypes
 import os
 import struct
+import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from PIL import ExifTags, Image
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.data import files, npz
 from repro.data.disk import read_file
@@ -64,6 +67,7 @@ class Files:
 # Of the folder of the official distribution, unpacked, or the `.npz` that it is, and the manifest; raises ValueError if
 # files are missing, damaged or no such distribution. Manifests name one of `READERS`.
 Reader = Callable[[Path, Manifest], Pictures]
+Row = tuple[int, str, Path]  # of a picture: place in `PARTS`, class, path below the data set's folder
 
 
 def digits(path: Path, declared: Manifest) -> Pictures:
@@ -122,11 +126,11 @@ def tiny_imagenet(path: Path, declared: Manifest) -> Pictures:
             if picture.name not in validation:
                 raise ValueError(f"{path}: {picture} is not in val/val_annotations.txt; fetch the archive again")
             rows.append((1, validation[picture.name], picture))
-    return _decoded(path, declared, rows)
+    return _decoded(path, declared, _in_order(rows))
 
 
 def class_folders(path: Path, declared: Manifest) -> Pictures:
-    """Images in class folders, `train/<class>/` and `test/<class>/` (or `val/`).
+    """Images in class folders, `train/<class>/` and `test/<class>/`, or `val/<class>/` where there is no test.
 
     Classes of which no names are declared are the folders, sorted. ValueError too if a folder is no class, an image has
     another size, or there are more images or classes than declared.
@@ -136,8 +140,13 @@ def class_folders(path: Path, declared: Manifest) -> Pictures:
         place, *below = _from_part(path, picture)
         if len(below) != 2:
             raise ValueError(f"{path}: {picture} does not lie in {FOLDERS}")
-        rows.append((int(place != "train"), below[0], picture))
-    return _decoded(path, declared, rows)
+        rows.append((place, below[0], picture))
+    places = Counter(place for place, *_ in rows)
+    if places["test"] and places["val"]:
+        tqdm.write(f"{path}: for test are the {places['test']:,} pictures of test/; left out are the "
+                   f"{places['val']:,} of val/ beside it", file=sys.stderr)
+        rows = [row for row in rows if row[0] != "val"]
+    return _decoded(path, declared, _in_order((int(place != "train"), *below) for place, *below in rows))
 
 
 def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
@@ -153,11 +162,11 @@ def unsplit_class_folders(path: Path, declared: Manifest) -> Pictures:
         if (beside := listed[0].parent.parent) != picture.parent.parent:
             raise ValueError(f"{path}: {picture} does not lie in {beside / '<class>'}/ as those before it; put the "
                              "pictures of a class into one folder, and all these folders side by side")
-    pictures = _decoded(path, declared, [(0, picture.parent.name, picture) for picture in listed])
-    for label in range(len(pictures.classes)):
-        rows = (pictures.labels == label).nonzero()[0]
-        pictures.part[rows[declared.images.test_every - 1 :: declared.images.test_every]] = PARTS.index("test")
-    return pictures
+    rows, counts = [], Counter()
+    for _, kind, picture in _in_order((0, picture.parent.name, picture) for picture in listed):
+        counts[kind] += 1
+        rows.append((int(counts[kind] % declared.images.test_every == 0), kind, picture))
+    return _decoded(path, declared, rows)
 
 
 def numpy_file(path: Path, declared: Manifest) -> Pictures:
@@ -252,14 +261,16 @@ def listing(root: Path, classes: Sequence[str]) -> Pictures:
     folders = [folder for place in PLACES
                for folder in ([root / place / name for name in classes] or sorted((root / place).iterdir()))
                if folder.is_dir() and not folder.name.startswith(".")]
-    rows, kinds = [], {place: [] for place in PLACES}
+    rows, kinds, names = [], {place: [] for place in PLACES}, []
     with ThreadPoolExecutor() as pool:  # a disk or its server answers many questions at once
         listed = tqdm(pool.map(_listed, folders), f"listing {root}", len(folders), unit="folder", disable=None)
-        for folder, pictures in zip(folders, listed, strict=True):
+        for folder, (pictures, all_names) in zip(folders, listed, strict=True):
+            names += all_names
             if pictures:
                 own, part = kinds[folder.parent.name], PLACES.index(folder.parent.name)
                 rows += [(*picture, len(own), part) for picture in pictures]
                 own.append(folder.name)
+    _tell_skipped(root, names)
     train, val = kinds.values()
     if train != val or not train:
         odd = ", ".join(sorted(set(train) ^ set(val))[:3]) or "none"
@@ -274,16 +285,29 @@ def listing(root: Path, classes: Sequence[str]) -> Pictures:
     return Pictures(names, labels, part, tuple(train), digest.hexdigest())
 
 
-def _listed(folder: Path) -> list[tuple[bytes, int]]:
-    """(path from two folders above on, size) of the pictures in a folder, sorted."""
+def _listed(folder: Path) -> tuple[list[tuple[bytes, int]], list[str]]:
+    """(path from two folders above on, size) of the pictures in a folder, sorted; and the names of all its files."""
     with os.scandir(folder) as entries:
-        return sorted((os.fsencode(f"{folder.parent.name}/{folder.name}/{entry.name}"), entry.stat().st_size)
-                      for entry in entries if entry.name.lower().endswith(PICTURES) and not entry.name.startswith("."))
+        shown = [entry for entry in entries if not entry.name.startswith(".")]
+    return sorted((os.fsencode(f"{folder.parent.name}/{folder.name}/{entry.name}"), entry.stat().st_size)
+                  for entry in shown if entry.name.lower().endswith(PICTURES)), [entry.name for entry in shown]
 
 
 def _pictures(path: Path) -> list[Path]:
     """The pictures in a folder, however deep, by their paths below it."""
-    return [file.relative_to(path) for file in files.listed(path) if file.name.lower().endswith(PICTURES)]
+    listed = [file.relative_to(path) for file in files.listed(path)]
+    _tell_skipped(path, (file.name for file in listed))
+    return [file for file in listed if file.name.lower().endswith(PICTURES)]
+
+
+def _tell_skipped(path: Path, names: Iterable[str]) -> None:
+    """Say how many pictures among some files are of kinds that are not read."""
+    kinds = Counter(os.path.splitext(name.lower())[1] for name in names)
+    skipped = [f"{kinds[kind]:,} {kind}" for kind in sorted(kinds) if kind not in PICTURES
+               and (mimetypes.guess_type(f"x{kind}", strict=False)[0] or "").startswith("image/")]
+    if skipped:
+        tqdm.write(f"{path}: left out {', '.join(skipped)}, as {' and '.join(KINDS)} alone are read; save them as PNG",
+                   file=sys.stderr)
 
 
 def _from_part(path: Path, picture: Path) -> tuple[str, ...]:
@@ -294,22 +318,31 @@ def _from_part(path: Path, picture: Path) -> tuple[str, ...]:
     raise ValueError(f"{path}: {picture} does not lie in {FOLDERS}")
 
 
-def _decoded(path: Path, declared: Manifest, rows: list[tuple[int, str, Path]]) -> Pictures:
-    """Pictures by part, class and name; classes without declared names are theirs.
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """By part, class and name."""
+    return sorted(rows, key=lambda row: (*row[:2], row[2].as_posix()))
 
-    Args:
-        rows: part, class and path below the folder of every picture.
+
+def _decoded(path: Path, declared: Manifest, rows: Sequence[Row]) -> Pictures:
+    """Pictures in the order of their rows; classes without declared names are theirs.
+
+    ValueError if a class has none for training, or none for test.
     """
     if not rows:
         raise ValueError(f"{path} holds no image ({', '.join(PICTURES)}) in class folders")
     _check_count(path, len(rows), declared)
-    part, kinds, pictures = zip(*sorted(rows, key=lambda row: (*row[:2], row[2].as_posix())), strict=True)
+    part, kinds, pictures = zip(*rows, strict=True)
     names, side = declared.images.names or tuple(sorted(set(kinds))), declared.images.size
     if len(names) > declared.images.count:
         raise ValueError(f"{path} has {len(names):,} classes, {names[0]} to {names[-1]}, expected the "
                          f"{declared.images.count} of {declared.name}; take it in as the data set it is a copy of")
     for name in sorted({*kinds} - {*names}):
         choose(f"{path}: class", name, names)
+    for place, lacking in enumerate(PARTS[:2]):
+        if bare := sorted({*kinds} - {kind for part_of, kind, _ in rows if part_of == place}):
+            every = f" (test_every={declared.images.test_every})" if declared.images.test_every else ""
+            raise ValueError(f"{path}: {len(bare):,} of {len({*kinds}):,} classes have no picture for {lacking}, the "
+                             f"first is {bare[0]!r}{every}; add some, or leave the class out")
 
     def decoded(picture: Path) -> np.ndarray:
         return np.asarray(read_rgb(path / picture, side))

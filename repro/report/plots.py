@@ -276,9 +276,8 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
         rows = rows if measure == "ours" else rows.drop(columns="published").assign(std=math.nan)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
-    shared = []
-    for departures in rows.get("departures", [{}] * len(rows)):
-        shared.append({name: value for name, value in departures.items() if name not in further})
+    shared = [{name: value for name, value in row.items() if name not in further}
+              for row in rows.get("departures", [{}] * len(rows))]
     return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
 
 

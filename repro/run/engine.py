@@ -23,7 +23,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import torch
-from tqdm import tqdm  # not a widget: an executed notebook keeps text alone
+from tqdm import tqdm  # never tqdm.auto, whose widgets stand at 0 % in a saved notebook
 
 from repro.data.disk import REMEDIES, naming
 from repro.data.parallel import UNGUARDED, processes

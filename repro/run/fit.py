@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.data.disk import IRREGULAR, naming, write_atomically
 from repro.run.code import BETWEEN

@@ -76,6 +76,7 @@ class Cell:
         changes: the fields in which the recipe departs from its preset, as that was when it was made.
         trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
         row, called: of the table that asks for it, the number of the row, and by column what that is called.
+        swept: the fields of which that row has several values.
         departures: the changes that neither the row sets nor the paper prints a table for.
     """
 
@@ -91,6 +92,7 @@ class Cell:
     trained: Recipe | None = dataclasses.field(default=None, compare=False)
     row: int = dataclasses.field(default=0, compare=False)
     called: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    swept: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     departures: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
@@ -116,8 +118,8 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What people are told it is, see `repro.recipe.entry_name`."""
-        return entry_name(getattr(self.recipe, self.recipe.named_by), self.changes)
+        """What people are told it is, see `repro.recipe.entry_name`: what its row sweeps, and what it changes."""
+        return entry_name(getattr(self.recipe, self.recipe.named_by), {**self.swept, **self.changes})
 
     def __str__(self) -> str:
         return f"{self.label}, seed {self.seed}"
@@ -261,7 +263,7 @@ class Run:
 @functools.cache
 def warn_once(problem: str) -> None:
     """Print a line on standard error, the first time that it is to be printed."""
-    from tqdm.auto import tqdm  # takes a while to import, and is seldom needed here
+    from tqdm import tqdm  # takes a while to import, and is seldom needed here
 
     tqdm.write(problem, file=sys.stderr)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from pandas import DataFrame
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.run import device as devices
 from repro.run.fit import fit, load_checkpoint

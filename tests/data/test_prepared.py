@@ -1,6 +1,7 @@
 """Arrays made of files: what they hold, and that a preparation that was disturbed goes on where it was."""
 
 import functools
+import os
 import signal
 
 import numpy as np
@@ -63,6 +64,13 @@ def test_rows_of_all_items_lie_end_to_end_and_are_made_once(items, runs, workers
     again.arrays["rows"][:] = 0  # reaches no file
     assert_whole(source(things).load(), runs)
     assert built(items({name: b"" for name in FILES})).arrays["pairs"].shape == (0, 2)
+
+
+def test_what_is_joined_is_flushed_to_the_disk_and_no_part_of_it(items, runs, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    built(items())
+    assert [os.path.basename(path)[1:-17] for path in flushed] == ["form.rows.npy", "form.pairs.npy", "form.jsonl"]
 
 
 def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, runs):

@@ -224,6 +224,14 @@ def test_class_folders_without_parts_are_split_by_the_names_of_their_files(mine,
             data.load("mine")
 
 
+def test_a_class_of_fewer_pictures_than_test_every_is_refused(mine):
+    unsplit = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 3}
+    write_folder(mine("mine", images=unsplit, train=4, test=1),
+                 pngs(("cat/0", "cat/1", "cat/2", "dog/a", "dog/b"), pixels(5, 32)))
+    with pytest.raises(ValueError, match=r"1 of 2 classes .* for test, the first is 'dog' \(test_every=3\); add some"):
+        data.load("mine")
+
+
 @pytest.mark.parametrize(("classes", "message"), [
     ("cat", r"mine: train 1, test 1, classes 1; expected train 1, test 1, classes 2; complete it"),
     ("cat dog", r"dog/images/0.png does not lie in cat/<class>/ as those before it; put the pictures of a class into"),
@@ -263,7 +271,7 @@ def test_pictures_that_change_in_a_folder_are_read_again(mine, linked):
     same_as(data.load("mine"), images, [0, 1, 0, 1])
     for name in names[:2]:
         (folder / f"{name}.png").unlink()
-    with pytest.raises(ValueError, match="holds other numbers of images than mine: train 0, test 2; expected train 2"):
+    with pytest.raises(ValueError, match="mine: 2 of 2 classes have no picture for train, the first is"):
         data.load("mine")
 
 
@@ -377,6 +385,13 @@ def test_another_data_set_in_class_folders_is_its_manifest(imagenet, monkeypatch
     assert found.images.read(0).size == (3, 8)
     with pytest.raises(ValueError, match=r"dataset='mine' is not one of: cifar10"):
         data.take_in("mine", imagenet)
+
+
+def test_a_listing_counts_the_pictures_that_it_leaves_out(imagenet, capsys):
+    for name in ("x.bmp", "y.bmp", "z.webp", "notes.txt"):
+        (imagenet / "train" / LISTED[0] / name).touch()
+    data.load("imagenet", subset=True)
+    assert f"{imagenet}: left out 2 .bmp, 1 .webp, as JPEG and PNG alone are read" in capsys.readouterr().err
 
 
 def test_a_class_must_have_pictures_in_both_parts(imagenet):

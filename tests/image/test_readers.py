@@ -120,19 +120,31 @@ def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(f
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
 @pytest.mark.parametrize("outer", ["", "copy/"])
 def test_a_copy_in_class_folders(folders, form, outer):
-    images = pixels(4)
-    names = ("train/{0}/1.png", "train/{1}/0.png", "train/{1}/1.png", "val/{0}/0.png")
+    images = pixels(5)
+    names = ("train/{0}/1.png", "train/{1}/0.png", "train/{1}/1.png", "val/{0}/0.png", "val/{1}/0.png")
     for name, classes, labels in (
-        ("cifar10", ("cat", "dog"), [3, 5, 5, 3]),
-        ("cifar100", ("apple", "bear"), [0, 1, 1, 0]),  # whose class names are not known beforehand
+        ("cifar10", ("cat", "dog"), [3, 5, 5, 3, 5]),
+        ("cifar100", ("apple", "bear"), [0, 1, 1, 0, 1]),  # whose class names are not known beforehand
     ):
         files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
         files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
         in_another_order = dict(reversed(files.items()))
         found = data.take_in(name, packed(folders / f"{name}.{form}".removesuffix(".folder"), in_another_order))
         same_as(found, images, labels)
-        assert found.test.tolist() == [False, False, False, True]
+        assert found.test.tolist() == [False, False, False, True, True]
         assert found.classes == (CIFAR10 if name == "cifar10" else classes)
+
+
+def test_pictures_that_are_not_read_are_counted_and_test_goes_before_val(folders, capsys):
+    images = pixels(3)
+    places = dict(zip(("train/cat/0.png", "test/cat/0.png", "val/cat/0.png"), map(png, images), strict=True))
+    others = ("train/cat/1.bmp", "train/cat/1.TIF", "test/cat/1.webp", "val/cat/1.webp", "test/cat/notes.txt")
+    path = write_folder(folders / "mine", places | dict.fromkeys(others, b"mine"))
+    same_as(data.take_in("cifar10", path), images[:2], [3, 3])
+    assert capsys.readouterr().err.splitlines() == [
+        f"{path}: left out 1 .bmp, 1 .tif, 2 .webp, as JPEG and PNG alone are read; save them as PNG",
+        f"{path}: for test are the 1 pictures of test/; left out are the 1 of val/ beside it",
+    ]
 
 
 PICTURE = png(pixels(1)[0])
@@ -159,17 +171,18 @@ REFUSED = [  # a data set, what arrays or files there are in place of a sound co
     ("stl10", {}, r"bad\.npz has 32 x 32 pixels, expected 96 x 96; take it in as the data set it is a copy of"),
     ("digits", {}, "dataset='digits' is not one of: cifar10"),
     ("cifar10", {"train/cut/0.png": PICTURE}, "did you mean 'cat'"),
-    ("cifar10", {"train/cat/0.png": PICTURE, "train/dog/0.png": png(pixels(1, 5)[0])},
+    ("cifar10", {"train/dog/0.png": png(pixels(1, 5)[0]), "test/dog/0.png": PICTURE},
      r"bad\.zip-.*/train/dog/0\.png has 5 x 5 pixels, expected 32 x 32"),
-    ("cifar10", {"train/cat/0.png": PICTURE[:40]}, UNREAD),
-    ("cifar10", {"train/cat/0.png": WRONG_SUM}, UNREAD),
-    *(("cifar10", {"train/cat/0.png": png(pixels(1)[0], kind, exif=TURNED)},
-       UNREAD + r" \(it is to be turned, orientation 6 of its EXIF") for kind in ("JPEG", "PNG")),
-    ("cifar10", {"train/cat/0.png": ANIMATION}, UNREAD + r" \(it is an animation"),
+    *(("cifar10", {"train/cat/0.png": unsound, "test/cat/0.png": PICTURE}, message) for unsound, message in (
+        (PICTURE[:40], UNREAD), (WRONG_SUM, UNREAD), (ANIMATION, UNREAD + r" \(it is an animation"),
+        *((png(pixels(1)[0], kind, exif=TURNED), UNREAD + r" \(it is to be turned, orientation 6 of its EXIF")
+          for kind in ("JPEG", "PNG")))),
     ("cifar10", {"train/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"cat/0.png": PICTURE}, "does not lie in train/<class>/"),
     ("cifar10", {"train/cat/0.txt": b""}, "holds no image"),
-    ("cifar10", {"train/cat/0.png": PICTURE}, r"bad\.zip holds no image for test; add some"),
+    *(("cifar10", {**dict.fromkeys(["train/cat/0.png", "test/cat/0.png"], PICTURE), f"{part}/dog/0.png": PICTURE},
+       f"1 of 2 classes have no picture for {other}, the first is 'dog'; add some, or leave the class out")
+      for part, other in (("train", "test"), ("test", "train"))),
     ("cifar100", {f"train/{number:03}/0.png": PICTURE for number in range(101)}, "101 classes, 000 to 100"),
 ]
 
@@ -194,7 +207,8 @@ def test_grey_of_sixteen_bits_is_scaled(folders):
 
 def test_a_picture_of_another_size_is_not_decoded(folders):
     large = png(np.zeros((6000, 6000), bool))  # 5 KB, of which decoding makes 108 MB
-    path = zipped(folders / "bad.zip", {f"train/cat/{number}.png": large for number in range(40)})
+    path = zipped(folders / "bad.zip", {f"{part}/cat/{number}.png": large
+                                        for part in ("train", "test") for number in range(20)})
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"has 6000 x 6000 pixels, expected 32 x 32"):
         data.take_in("cifar10", path)

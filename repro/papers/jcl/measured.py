@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from pandas import DataFrame
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from repro.data import manifest
 from repro.image import augment

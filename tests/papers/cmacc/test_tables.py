@@ -119,6 +119,12 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
     assert set(frame["target"]) == (set(MODALITIES) if table == "category_diversity" else {"characters", "unseen"})
 
 
+def test_a_cell_is_called_by_all_that_its_row_sweeps():
+    """Also where that is what its preset has."""
+    labels = [cell.label for cell in TABLES["category_diversity"].cells(preset="smoke")]
+    assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
+
+
 def test_the_same_cell_has_one_key_in_every_table():
     grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
     own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
