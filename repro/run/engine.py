@@ -111,6 +111,9 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
             workers than GPUs; in a process group, which trains as one, for another engine than "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
+    threads = max(cell.recipe.threads for cell in cells)
+    if threads > cores() and "://" not in str(workers):  # torch ends the process where it cannot start so many
+        raise ValueError(f"threads={threads} exceeds the cores that this process may use, {cores()}; choose fewer")
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     on_gpu = device.type == "cuda"
@@ -276,7 +279,7 @@ def worked(
 
 def _final(error: BaseException) -> bool:
     """Whether another try would end alike."""
-    return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
+    return isinstance(error, (NonFiniteLoss, MemoryError)) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
 def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:
@@ -291,7 +294,8 @@ def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[Non
 
         if from_first(to_be_trained):
             try:
-                result = yield from train(run, steps)
+                with devices.enough_memory(run.cell):
+                    result = yield from train(run, steps)
                 from_first(functools.partial(run.finish, result))
             except Exception as error:
                 if _final(error) and first():
