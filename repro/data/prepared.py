@@ -194,9 +194,9 @@ def described(what: str, reasons: Mapping[str, str]) -> list[str]:
 
 
 def made_once(name: str, made_of: str, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Arrays of a data set that are made of what a text says: read, or made first if they are not there or damaged.
+    """Arrays of a data set that are made of what a text says: read, or made first if not there or damaged.
 
-    The text names the code that makes them, too, as `repro.run.code.of_files` does.
+    The text holds a hash of the code that makes them, too, such as that of `repro.run.code.of_files`.
     """
     place = _place(name, made_of)
     path = place.with_name(f"{place.name}.npz")

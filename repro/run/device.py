@@ -47,8 +47,8 @@ def enough_memory(asking: object) -> Iterator[None]:
         asked = re.search(r"tried to allocate ([\d.]+ \w+)", str(error), re.IGNORECASE)
         if not asked:
             raise
-        raise MemoryError(f"{asking} asks for {asked[1]} at once, more than is free; choose smaller sizes, such as "
-                          "those of batch, dictionary or network") from error
+        raise MemoryError(f"({asking} asks for {asked[1]} at once, more than is free); choose smaller sizes, "
+                          "as of batch, dictionary or network") from error
 
 
 def lanes(most: int) -> int:

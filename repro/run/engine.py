@@ -112,8 +112,8 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
     threads = max(cell.recipe.threads for cell in cells)
-    if threads > cores() and "://" not in str(workers):  # torch ends the process where it cannot start so many
-        raise ValueError(f"threads={threads} exceeds the cores that this process may use, {cores()}; choose fewer")
+    if threads > cores() and "://" not in str(workers):  # of a thousand times as many torch ends the process
+        raise ValueError(f"threads={threads} should be at most {cores()}, the cores this process may use")
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     on_gpu = device.type == "cuda"
@@ -267,7 +267,8 @@ def worked(
                     traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
                     errors[run.cell.key] = error if _final(error) else ChildProcessError(_in_words(error))
                     if not _final(error):
-                        traceback.print_exception(error)
+                        if not isinstance(error, MemoryError):  # which says all
+                            traceback.print_exception(error)
                         if not tell:
                             waiting.clear()
                 running.remove(lane)
@@ -279,7 +280,7 @@ def worked(
 
 def _final(error: BaseException) -> bool:
     """Whether another try would end alike."""
-    return isinstance(error, (NonFiniteLoss, MemoryError)) or (isinstance(error, OSError) and error.errno in REMEDIES)
+    return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
 def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:

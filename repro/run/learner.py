@@ -116,7 +116,7 @@ class Learner(abc.ABC):
         self.fixed = device.type == "cuda"
         self.given = Buffers(device, stay=self.fixed)
         self.bucket: Hashable = ()
-        self._before: dict[str, Any] | None = None  # all that is registered nowhere, before the first step here
+        self._before: dict[str, Any] | None = None  # what is registered nowhere, before the first step here
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -153,8 +153,8 @@ class Learner(abc.ABC):
         """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device.
 
         Raises:
-            ValueError: if it draws from a global generator, of torch's CPU, `random` or `numpy.random`, which no cell
-                seeds.
+            ValueError: if it draws from a global generator, of torch on the CPU, `random` or `numpy.random`,
+                which no cell seeds.
         """
         if self._before is None:
             self._before = self._unregistered()
@@ -164,10 +164,10 @@ class Learner(abc.ABC):
         for (name, then), now in zip(before.items(), _global_states().values(), strict=True):
             if then != now:
                 raise ValueError(
-                    f"step {self.taken + 1} of {type(self).__name__} draws from {name}'s global generator, which "
-                    "depends on what the process did before; draw from a generator named in `streams` "
-                    f"({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; for dropout too, "
-                    "draw the mask from it"
+                    f"step {self.taken + 1} of {type(self).__name__} draws from {name}'s global generator, "
+                    "which depends on what the process did before; draw from a generator named in `streams` "
+                    f"({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; for "
+                    "dropout too, draw the mask from it"
                 )
         self.taken += 1
         self.observe()
@@ -187,8 +187,8 @@ class Learner(abc.ABC):
         """Everything needed to continue exactly, as tensors, numbers, strings and containers of them.
 
         Raises:
-            ValueError: if an attribute that has a state, or that steps have changed, is registered nowhere, and so
-                would be lost.
+            ValueError: if an attribute that has a state, or that steps have changed, is registered nowhere,
+                and so would be lost.
         """
         self._check_registered()
         state = {name: getattr(self, name).state_dict() for name in self.parts}
@@ -211,14 +211,14 @@ class Learner(abc.ABC):
         for name, (_, mark) in self._unregistered().items():
             if self._before is not None and mark != self._before.get(name, (None, None))[1]:
                 raise ValueError(
-                    f"{type(self).__name__}.{name} is changed by training and registered nowhere: it would not be "
-                    "saved, and a resumed training would give other numbers; name it in `kept` if it is a number, a "
-                    "tensor or a dict of these, draw from a torch.Generator in `streams`, and name in `passing` what "
-                    "every step sets before it reads it"
+                    f"{type(self).__name__}.{name} is changed by training and registered nowhere: it would "
+                    "not be saved, and a resumed training would give other numbers; name a number, a tensor or a "
+                    "dict of these in `kept`, and in `passing` what every step sets before it reads it; draw "
+                    "from a torch.Generator that `streams` names"
                 )
 
     def _unregistered(self) -> dict[str, tuple[Any, Any]]:
-        """By name what is registered nowhere, so that its tensors live on, and what tells whether it has changed."""
+        """By name what is registered nowhere, and what tells whether it has changed; its tensors live on here."""
         registered = {*self.parts, *self.streams, *self.kept, *self.passing, "taken", "bucket", "_before"}
         held = {id(tensor) for name in self.parts for tensor in _tensors(getattr(self, name))}
         values = {name: value for name, value in vars(self).items() if name not in registered}
@@ -256,7 +256,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _mark(value: Any, held: Set[int]) -> Any:
-    """What changes when a value of a plain kind does; None of others, and of tensors that are held elsewhere, by id."""
+    """What changes when a value of a plain kind does; None of others, and of tensors whose ids are held."""
     if isinstance(value, Tensor):
         return None if id(value) in held else (id(value), value._version)
     if isinstance(value, dict):

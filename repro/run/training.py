@@ -99,9 +99,9 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     `compute` is a function of a module, or such a one with arguments (`functools.partial`).
 
     It says of which version of training and evaluation it is, and by which code it was made: of the recipe's
-    modality, of the paper whose function `compute` is, and of `repro.report`. It is made again where these are
-    others today, unless the cell has lost its checkpoint. In a process group all processes compute, as an encoder
-    may need them all, and the first writes.
+    modality, of the paper whose function `compute` is, and of `repro.report`. It is made again where these
+    are others today, unless the cell has lost its checkpoint. In a process group all processes compute, as an
+    encoder may need them all, and the first writes.
     """
     run = Store().run(cell)
     path = run.folder / name
@@ -112,7 +112,8 @@ def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
         if not path.exists():
             return False
         rows, remakeable = read_frame(path), (run.trained_in / "checkpoint.pt").exists()
-        return not remakeable or all(part in rows and (rows[part] == now).all() for part, now in today.items())
+        alike = all(name in rows and (rows[name] == now).all() for name, now in today.items())
+        return alike or not remakeable
 
     if not devices.from_first(current):
         with devices.threads(cell.recipe.threads):

@@ -131,7 +131,7 @@ def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path)
 def test_numbers_that_yaml_reads_otherwise_than_a_command_line_are_refused(tmp_path, text):
     path = tmp_path / "a.yaml"
     path.write_text(f"epochs: {text}\n")
-    with pytest.raises(yaml.YAMLError, match=rf"{re.escape(text.split()[-1])} is no plain number; write it in decimal"):
+    with pytest.raises(yaml.YAMLError, match=rf"{re.escape(text.split()[-1])} is no plain number; write decimal"):
         read_yaml(path)
     path.write_text("[0, -1, +2, 10, 0.5, .5, 1., -2.5e+3, '010', 2021-05-03, 1e-3]")
     assert read_yaml(path) == [0, -1, 2, 10, 0.5, 0.5, 1.0, -2500.0, "010", datetime.date(2021, 5, 3), "1e-3"]
