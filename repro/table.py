@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-ADDED = ("departures", "evaluation", "recipe_number", "target", "whose")  # to columns of stored cells, by tables
+ADDED = ("departures", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
 COLUMNS = {*TAKEN, *CHOICES, *NUMBERS, *ADDED} - {"dataset"}  # as no other field of a recipe may be called
 FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
@@ -115,8 +115,8 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe has the name of a column of tables, or would change the keys
-        of committed cells, or a variant has a field that the recipe has not.
+        """Raise ValueError if a field of the recipe has the name of a column of tables, or would change keys of
+        committed cells, or a variant has a field that the recipe has not.
         """
         if taken := {*self.fields} & COLUMNS:
             raise ValueError(f"{self.recipe.__name__}.{min(taken)} has the name of a column of tables, which "
@@ -188,8 +188,8 @@ class Study:
         """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it, in `measure` the name of its main one.
-        Of a measure and a field of one name, as "select", the measure stands there. A cell that cannot be read
-        is left out, and a line says so, once.
+        Of a measure and a field of one name, as "select", the measure stands there. A cell that cannot be
+        read is left out, and a line says so, once.
         """
         rows = []
         for cell in cells[(cells["study"] == self.name) & (cells["version"] == self.version)].to_dict("records"):

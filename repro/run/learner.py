@@ -212,13 +212,13 @@ class Learner(abc.ABC):
             if self._before is not None and mark != self._before.get(name, (None, None))[1]:
                 raise ValueError(
                     f"{type(self).__name__}.{name} is changed by training and registered nowhere: it would "
-                    "not be saved, and a resumed training would give other numbers; name a number, a tensor or a "
-                    "dict of these in `kept`, and in `passing` what every step sets before it reads it; draw "
+                    "not be saved, and a resumed training would give other numbers; name a number, a tensor or "
+                    "a dict of these in `kept`, and in `passing` what every step sets before it reads it; draw "
                     "from a torch.Generator that `streams` names"
                 )
 
     def _unregistered(self) -> dict[str, tuple[Any, Any]]:
-        """By name what is registered nowhere, and what tells whether it has changed; its tensors live on here."""
+        """By name what is registered nowhere, whose tensors live on here, and what tells whether it changed."""
         registered = {*self.parts, *self.streams, *self.kept, *self.passing, "taken", "bucket", "_before"}
         held = {id(tensor) for name in self.parts for tensor in _tensors(getattr(self, name))}
         values = {name: value for name, value in vars(self).items() if name not in registered}

@@ -419,8 +419,8 @@ def write_json(path: Path, value: Any) -> None:
 def parse_json(text: str) -> dict[str, Any]:
     """The object that a text of ours holds.
 
-    ValueError if there is none, a name stands twice in one place of it, a number in it is not finite or beyond
-    64 bits, or a text cannot be written as UTF-8.
+    ValueError if there is none, a name stands twice in one place of it, a number in it is not finite or
+    beyond 64 bits, or a text cannot be written as UTF-8.
     """
     try:
         value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number,
