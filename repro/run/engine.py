@@ -267,7 +267,7 @@ def worked(
                     traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
                     errors[run.cell.key] = error if _final(error) else ChildProcessError(_in_words(error))
                     if not _final(error):
-                        if not isinstance(error, MemoryError):  # which says all
+                        if not (isinstance(error, MemoryError) and error.__cause__):  # which says all
                             traceback.print_exception(error)
                         if not tell:
                             waiting.clear()
