@@ -26,7 +26,16 @@ from repro.data import manifest
 from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers
 from repro.report.text import in_text
 from repro.run import code
-from repro.run.store import Cell, Store, check_parts, committed_fields, evaluation_of, rows_of, warn_once
+from repro.run.store import (
+    TAKEN,
+    Cell,
+    Store,
+    check_parts,
+    committed_fields,
+    evaluation_of,
+    rows_of,
+    warn_once,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +46,9 @@ if TYPE_CHECKING:
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
+ADDED = ("departures", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
 NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
+COLUMNS = {*TAKEN, *CHOICES, *NUMBERS, *ADDED} - {"dataset"}  # as no other field of a recipe may be called
 FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
 
 
@@ -104,9 +115,12 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe would change the keys of committed cells, or a variant has a field
-        that the recipe has not.
+        """Raise ValueError if a field of the recipe has the name of a column of tables, or would change keys of
+        committed cells, or a variant has a field that the recipe has not.
         """
+        if taken := {*self.fields} & COLUMNS:
+            raise ValueError(f"{self.recipe.__name__}.{min(taken)} has the name of a column of tables, which "
+                             "would hide its values; rename the field")
         for variant, bundle in self.variants.items():
             for name in bundle:
                 choose(f"field of variant {variant}", name, self.fields)
@@ -174,7 +188,8 @@ class Study:
         """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it, in `measure` the name of its main one.
-        A measure goes before a field of its name. A cell that cannot be read is left out, and a line says so, once.
+        Of a measure and a field of one name, as "select", the measure stands there. A cell that cannot be
+        read is left out, and a line says so, once.
         """
         rows = []
         for cell in cells[(cells["study"] == self.name) & (cells["version"] == self.version)].to_dict("records"):

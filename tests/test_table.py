@@ -260,6 +260,14 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
         assert ("more" in keyed) == (version == 4)
 
 
+@pytest.mark.parametrize("name", ["version", "seed", "ours", "departures", "device", "whose", "finished"])
+def test_a_field_of_a_recipe_with_the_name_of_a_column_is_refused_where_it_is_declared(name):
+    fields = [(name, int, setting(1, "assumed", before=1))]
+    recipe = dataclasses.make_dataclass("Own", fields, bases=(Toy,), frozen=True, kw_only=True)
+    with pytest.raises(ValueError, match=rf"Own\.{name} has the name of a column of tables.*; rename the field"):
+        dataclasses.replace(TOY, recipe=recipe)
+
+
 def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
     with pytest.raises(ValueError, match=r"did you mean 'depth'\? field of variant deep='detph' is not one of: "):
         dataclasses.replace(TOY, variants={"deep": {"detph": 9}})

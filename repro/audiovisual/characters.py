@@ -28,6 +28,7 @@ from repro.audiovisual import CHARACTERS, FREQUENCIES, MODALITIES, VIEWS, augmen
 from repro.data import files, manifest, npz
 from repro.data.prepared import made_once
 from repro.recipe import choose
+from repro.run import code
 
 PARTS = ("train", "validation", "held_out")        # of the drawings of a character
 LOTS = {"train": "train", "validation": "validation", "test": "train", "held_out": "held_out"}   # of pairs, of drawings
@@ -77,7 +78,8 @@ def omniglot(root: Path) -> Drawings:
         drawings = _of_members(files.verified_members(declared, root), split)
         return {name: np.array(values) for name, values in drawings._asdict().items()}
 
-    stored = made_once(declared.name, f"{declared.files[0].digest} {split} {CELL}", make)
+    made_by = code.of_files("audiovisual/characters.py")
+    stored = made_once(declared.name, f"{declared.files[0].digest} {split} {made_by}", make)
     images, counts, names, sizes = (stored[name] for name in Drawings._fields)
     return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
 

@@ -16,8 +16,9 @@ from repro.data import files, manifest, prepared
 from repro.data.disk import read_file
 from repro.data.prepared import Arrays, Source
 from repro.recipe import choose
+from repro.run import code
 
-FORMAT = 1                    # raise when the same files would be prepared otherwise; also in the digest
+FORMAT = 1                    # in the digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +122,8 @@ def source(name: str, root: Path | None = None, *, size: int = SIZE, subset: boo
     make = functools.partial(decoded, needs=layout.needs, size=size)
     form = f"{size}" if layout.needs == "video" else "sound"
     options = f" --size {size}" if size != SIZE else ""
-    return Recordings(name, form, FORMAT, items, make, options, subset, listing=listing, missing=missing)
+    made_by = code.of_files("audiovisual/decode.py", "audiovisual/prepare.py")
+    return Recordings(name, form, made_by, items, make, options, subset, listing=listing, missing=missing)
 
 
 def _files(place: Path) -> Iterator[Path]:

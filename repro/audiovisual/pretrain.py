@@ -37,6 +37,7 @@ class Gatherer(Learner):
     recipe: AudioVisualRecipe
     data: Pairs
     gathering: tuple[str, ...]
+    passing: tuple[str, ...] = ("coming",)
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data.to(device), seed, device)
@@ -85,6 +86,7 @@ class Pretrainer(Gatherer):
     gathering = ("order", "order_generator", "view_generator")
     streams = ("generator", "selection_generator", "shuffle_generator", *gathering)
     kept = ("pools", "pooled", "counted")
+    passing = (*Gatherer.passing, "seen", "fills_pools")
 
     def __init__(self, recipe: AudioVisualRecipe, data: Pairs, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)

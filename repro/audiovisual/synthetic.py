@@ -15,7 +15,6 @@ in other light, noise and loudness. Pixels are whole numbers and log-mel is roun
 
 import functools
 import itertools
-import pathlib
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from tqdm import tqdm
 from repro.audiovisual.clips import PARTS, Clips
 from repro.data import npz
 from repro.data.prepared import made_once
+from repro.run import code
 
 COLOURS = ("red", "orange", "lime", "green", "turquoise", "blue", "violet", "pink")      # evenly spaced hues
 MOTIONS = {  # heights from -1 to 1, by the turns that a motion has come to
@@ -73,7 +73,7 @@ def load(redundancy: float = 0.5, window: int = 8) -> Clips:
 
     Another redundancy than the default shows in the name.
     """
-    made_of = f"{pathlib.Path(__file__).read_text()}{float(redundancy)!r}"
+    made_of = f"{code.of_files('audiovisual/synthetic.py')}{float(redundancy)!r}"
     arrays = made_once("synthetic-clips", made_of, functools.partial(make, redundancy))
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     name = "synthetic" if redundancy == 0.5 else f"synthetic (redundancy {redundancy:g})"

@@ -31,6 +31,7 @@ TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 IRREGULAR = "is no regular file, or a link that leads nowhere"
 CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
            RuntimeError)      # what a damaged zip raises, or one of another kind, such as encrypted
+PLAIN = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?(e[+-]?\d+)?", re.IGNORECASE)  # as a command line takes them
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 AGAIN = "then give the same command again, and it goes on where it was"
@@ -43,14 +44,25 @@ REMEDIES = {
 
 
 def read_yaml(path: Path) -> Any:
-    """What a file of YAML holds; yaml.YAMLError if it is none, or a key stands twice in one place of it."""
-    loader = _Unrepeated(path.read_bytes())
+    """What a file of YAML holds; yaml.YAMLError if it is none, repeats a key, or a number is not `PLAIN`."""
+    loader = _Strict(path.read_bytes())
     loader.name = str(path)  # in messages
     return loader.get_single_data()
 
 
-class _Unrepeated(yaml.SafeLoader):
-    """Refuses a second of one key, which would take the place of the first without a word."""
+class _Strict(yaml.SafeLoader):
+    """Refuses what it would read as something else without a word.
+
+    A second of one key would take the place of the first; 010 would be 8, 1:30 90, 0x10 16 and 1_0 10.
+    """
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        if node.tag.endswith((":int", ":float")) and not PLAIN.fullmatch(node.value):
+            raise yaml.MarkedYAMLError(
+                None, None, f"{node.value} is no plain number; write decimal digits, or text in quotes",
+                node.start_mark)
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)  # as it is written: keys are not yet merged

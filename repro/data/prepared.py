@@ -83,7 +83,7 @@ class Source:
     Attributes:
         name: of the data set.
         form: of the arrays, as several may be made of the same files.
-        version: raised when the same files would be made into other arrays.
+        code: a hash of the code that makes them: where it is another, they are made again.
         items: their files by name, sorted.
         make: gives the rows of a file, by array, and what there is to say of it, ready for JSON. A function of a
             module, which processes can import; raises ValueError or OSError where a file cannot be used.
@@ -93,7 +93,7 @@ class Source:
 
     name: str
     form: str
-    version: int
+    code: str
     items: Mapping[str, Path]
     make: Make
     options: str = ""
@@ -101,8 +101,8 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """Of the arrays, without endings: in a folder that the names of the items and the version give."""
-        listing = "\n".join([f"layout {LAYOUT}, version {self.version}", *self.items])
+        """Of the arrays, without endings: in a folder that the names of the items and the code give."""
+        listing = "\n".join([f"layout {LAYOUT}, code {self.code}", *self.items])
         return _place(self.name, listing) / self.form
 
     @functools.cached_property
@@ -194,7 +194,10 @@ def described(what: str, reasons: Mapping[str, str]) -> list[str]:
 
 
 def made_once(name: str, made_of: str, make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Arrays of a data set that are made of what a text says: read, or made first if they are not there or damaged."""
+    """Arrays of a data set that are made of what a text says: read, or made first if not there or damaged.
+
+    The text holds a hash of the code that makes them, too, such as that of `repro.run.code.of_files`.
+    """
     place = _place(name, made_of)
     path = place.with_name(f"{place.name}.npz")
     with contextlib.suppress(*npz.DAMAGED):

@@ -21,6 +21,7 @@ from repro.image import DATASETS, readers
 from repro.image.readers import PARTS, Files, Pictures
 from repro.image.recipe import ImageRecipe
 from repro.recipe import choose
+from repro.run import code
 
 COPIED = tuple(               # data sets that copies are taken in of; others come whole, or stay in their files
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
@@ -166,7 +167,7 @@ def _left_in_files(declared: manifest.Manifest, root: Path, subset: bool) -> Ima
 
 def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pictures]) -> Pictures:
     """Pictures, made once of what a text says; again where the manifest or a reader has changed."""
-    made_of = f"{declared}\n{made_of}{Path(readers.__file__).read_text()}"
+    made_of = f"{declared}\n{made_of}{code.of_files('data/files.py', 'image/data.py', 'image/readers.py')}"
     return _stored(made_once(declared.name, made_of, lambda: vars(make())))
 
 

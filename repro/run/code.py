@@ -24,12 +24,20 @@ IMPORTED = _on_disk()
 
 
 def identity(modules: Iterable[str]) -> str:
-    """Sixteen digits of a hash: of `SHARED` and the folders that modules are in, as they were imported.
+    """The hash of `SHARED` and the folders that modules are in.
 
     Args:
         modules: by name, as "repro.image.study"; those of a paper are in its folder, and others than ours count not.
     """
-    text = "\n".join(f"{name} {IMPORTED[name]}" for name in _files(modules))
+    return of_files(*_files(modules))
+
+
+def of_files(*names: str) -> str:
+    """Sixteen digits of a hash of source files as they were imported; by their paths in the package, sorted.
+
+    What is made of data once and kept, such as prepared arrays, is named after the files that make it.
+    """
+    text = "\n".join(f"{name} {IMPORTED[name]}" for name in sorted(names))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -5,6 +5,7 @@ import datetime
 import functools
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,19 @@ def fits(size: int, device: torch.device) -> bool:
         return True
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # which torch holds
     return size <= (torch.cuda.mem_get_info(device)[0] + unused) // 2
+
+
+@contextlib.contextmanager
+def enough_memory(asking: object) -> Iterator[None]:
+    """Let torch's error for want of memory be a MemoryError that names who asks, and for how much."""
+    try:
+        yield
+    except RuntimeError as error:
+        asked = re.search(r"tried to allocate ([\d.]+ \w+)", str(error), re.IGNORECASE)
+        if not asked:
+            raise
+        raise MemoryError(f"({asking} asks for {asked[1]} at once, more than is free); choose smaller sizes, "
+                          "as of batch, dictionary or network") from error
 
 
 def lanes(most: int) -> int:

@@ -111,6 +111,9 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
             workers than GPUs; in a process group, which trains as one, for another engine than "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
+    threads = max(cell.recipe.threads for cell in cells)
+    if threads > cores() and "://" not in str(workers):  # of a thousand times as many torch ends the process
+        raise ValueError(f"threads={threads} should be at most {cores()}, the cores this process may use")
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     on_gpu = device.type == "cuda"
@@ -264,7 +267,8 @@ def worked(
                     traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
                     errors[run.cell.key] = error if _final(error) else ChildProcessError(_in_words(error))
                     if not _final(error):
-                        traceback.print_exception(error)
+                        if not (isinstance(error, MemoryError) and error.__cause__):  # which says all
+                            traceback.print_exception(error)
                         if not tell:
                             waiting.clear()
                 running.remove(lane)
@@ -291,7 +295,8 @@ def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[Non
 
         if from_first(to_be_trained):
             try:
-                result = yield from train(run, steps)
+                with devices.enough_memory(run.cell):
+                    result = yield from train(run, steps)
                 from_first(functools.partial(run.finish, result))
             except Exception as error:
                 if _final(error) and first():

@@ -1,8 +1,11 @@
 """What `fit` trains: a learner, which registers its parts and random streams, and so can be saved and taken up."""
 
 import abc
+import copy
 import functools
-from collections.abc import Hashable, Mapping
+import pickle
+import random
+from collections.abc import Hashable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,9 @@ from torch import Tensor, nn
 from repro.recipe import Recipe
 from repro.run.device import autocast, grouped, precision_of
 from repro.run.recorded import Buffers, Recorded
+
+RANDOM = np.random.Generator | np.random.RandomState | random.Random
+SMALL = 2**20  # bytes of an array whose contents are compared; others are data
 
 
 def seeds(seed: int, count: int, of: str = "") -> list[int]:
@@ -90,6 +96,7 @@ class Learner(abc.ABC):
         parts: names of modules, optimisers, dictionaries: of all that has a `state_dict`.
         streams: names of what random choices come from: generators and the order of samples.
         kept: names of what else changes: numbers, tensors on the device and dicts of these.
+        passing: names of what is not saved though it changes, as every step sets it before it reads it.
     """
 
     terms: tuple[str, ...]
@@ -101,6 +108,7 @@ class Learner(abc.ABC):
     parts: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
 
     def __init__(self, recipe: Recipe, data: Any, seed: int, device: torch.device) -> None:
         self.recipe, self.data, self.seed, self.device = recipe, data, seed, device
@@ -108,6 +116,7 @@ class Learner(abc.ABC):
         self.fixed = device.type == "cuda"
         self.given = Buffers(device, stay=self.fixed)
         self.bucket: Hashable = ()
+        self._before: dict[str, Any] | None = None  # what is registered nowhere, before the first step here
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -144,17 +153,22 @@ class Learner(abc.ABC):
         """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device.
 
         Raises:
-            ValueError: if it draws from torch's global generator of the CPU, which no cell seeds.
+            ValueError: if it draws from a global generator, of torch on the CPU, `random` or `numpy.random`,
+                which no cell seeds.
         """
-        before = torch.get_rng_state()
+        if self._before is None:
+            self._before = self._unregistered()
+        before = _global_states()
         self.prepare()
         values = self.recorded(self.bucket)
-        if not torch.equal(before.view(torch.int64), torch.get_rng_state().view(torch.int64)):  # bytes take longer
-            raise ValueError(
-                f"step {self.taken + 1} of {type(self).__name__} draws from torch's global generator, which depends on "
-                f"what the process did before; draw from a generator named in `streams` ({', '.join(self.streams)}), "
-                "as `torch.randn(..., generator=self.generator)`; for dropout too, draw the mask from it"
-            )
+        for (name, then), now in zip(before.items(), _global_states().values(), strict=True):
+            if then != now:
+                raise ValueError(
+                    f"step {self.taken + 1} of {type(self).__name__} draws from {name}'s global generator, "
+                    "which depends on what the process did before; draw from a generator named in `streams` "
+                    f"({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; for "
+                    "dropout too, draw the mask from it"
+                )
         self.taken += 1
         self.observe()
         return values
@@ -173,7 +187,8 @@ class Learner(abc.ABC):
         """Everything needed to continue exactly, as tensors, numbers, strings and containers of them.
 
         Raises:
-            ValueError: if an attribute has a state and is registered nowhere, and so would be lost.
+            ValueError: if an attribute that has a state, or that steps have changed, is registered nowhere,
+                and so would be lost.
         """
         self._check_registered()
         state = {name: getattr(self, name).state_dict() for name in self.parts}
@@ -193,6 +208,22 @@ class Learner(abc.ABC):
                     f"resumed training would give other numbers; name it among the {place} of the class, as "
                     f'`{place} = (*{type(self).__mro__[1].__name__}.{place}, "{name}")`'
                 )
+        for name, (_, mark) in self._unregistered().items():
+            if self._before is not None and mark != self._before.get(name, (None, None))[1]:
+                raise ValueError(
+                    f"{type(self).__name__}.{name} is changed by training and registered nowhere: it would "
+                    "not be saved, and a resumed training would give other numbers; name a number, a tensor or "
+                    "a dict of these in `kept`, and in `passing` what every step sets before it reads it; draw "
+                    "from a torch.Generator that `streams` names"
+                )
+
+    def _unregistered(self) -> dict[str, tuple[Any, Any]]:
+        """By name what is registered nowhere, whose tensors live on here, and what tells whether it changed."""
+        registered = {*self.parts, *self.streams, *self.kept, *self.passing, "taken", "bucket", "_before"}
+        held = {id(tensor) for name in self.parts for tensor in _tensors(getattr(self, name))}
+        values = {name: value for name, value in vars(self).items() if name not in registered}
+        return {name: (copy.copy(value) if isinstance(value, dict | list) else value, _mark(value, held))
+                for name, value in values.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `state_dict`, on a device of the same kind; raises as `load_weights`."""
@@ -222,6 +253,27 @@ class Learner(abc.ABC):
 def _tensors(value: Any) -> list[Tensor]:
     """Parameters and buffers of a module; of anything else none."""
     return [*value.parameters(), *value.buffers()] if isinstance(value, nn.Module) else []
+
+
+def _mark(value: Any, held: Set[int]) -> Any:
+    """What changes when a value of a plain kind does; None of others, and of tensors whose ids are held."""
+    if isinstance(value, Tensor):
+        return None if id(value) in held else (id(value), value._version)
+    if isinstance(value, dict):
+        return [(key, _mark(part, held)) for key, part in value.items()]
+    if isinstance(value, list | tuple):
+        return [_mark(part, held) for part in value]
+    if isinstance(value, np.ndarray) and value.nbytes > SMALL:
+        return id(value)
+    plain = isinstance(value, bool | int | float | str | np.ndarray | np.generic | RANDOM)
+    return pickle.dumps(value) if plain else None
+
+
+def _global_states() -> dict[str, Any]:
+    """The states of the random generators that whatever runs in a process shares, by whose they are."""
+    numpy: Any = np.random.get_state(legacy=True)  # noqa: NPY002 (draws nothing)
+    return {"torch": torch.get_rng_state().numpy().tobytes(), "random": random.getstate(),
+            "numpy": (numpy[1].tobytes(), *numpy[2:])}
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -38,7 +38,7 @@ def plan(
     rows, times, counted, measured = [], [], set(), 0
     for alike in by_recipe.values():
         devices.begin(device)
-        with devices.threads(alike[0].recipe.threads):
+        with devices.threads(alike[0].recipe.threads), devices.enough_memory(alike[0]):
             parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
         (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
         seconds = []

@@ -42,7 +42,10 @@ DESCRIBED = {  # in `recipe.json`
     "key": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
     "changes": dict, "recipe": dict,
 }
-COST = {"finished": str, "commit": str}  # and more, in the cost of a record
+COST = {"finished": str, "commit": str}  # in the cost of a record
+KNOWN: dict[str, type | tuple[type, ...]] = {  # there, if it says so
+    "code": str, "device": str, "precision": str, "seconds": (int, float),
+}
 COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/cells.csv`
 TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
@@ -204,7 +207,7 @@ class Run:
         (self.trained_in / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         if self.complete:
             result = result | {"cost": read_result(self.folder / "result.json")["cost"]}
-        check_result(result)
+        check_result(result, self.cell.recipe.to_dict())
         self.begin()
         write_json(self.folder / "result.json", {"evaluation": self.cell.evaluation} | result)
         self.clear()
@@ -362,30 +365,41 @@ def read_record(folder: Path) -> Record:
 
     ValueError names the file if one is damaged or not there, lacks a part, or is of another cell than its folder.
     """
-    metrics, path = read_result(folder / "result.json"), folder / "recipe.json"
+    path, measured_in = folder / "recipe.json", folder / "result.json"
+    metrics = read_result(measured_in)
     with _reading(path, AGAIN):
-        described = parse_json(read_file(path, LONGEST).decode("utf-8"))
-        record = described | {"cost": metrics.pop("cost"), "metrics": metrics}
-        _check_record(record)
+        record = parse_json(read_file(path, LONGEST).decode("utf-8"))
+        _check_description(record)
+    with _reading(measured_in, AGAIN):
+        record |= {"cost": metrics.pop("cost"), "metrics": metrics}
+        _check_measures(record)
     if record["key"] != folder.name:
         raise ValueError(f"{path} cannot be read (key={record['key']!r} is not its folder's, {folder.name}); delete "
                          "the folder, whose weights may be another cell's too, and run the table again")
     return record
 
 
-def check_result(result: Record) -> None:
-    """Raise ValueError unless there is a cost, and what `KINDS` does not name are numbers whose names no column has."""
-    if taken := [name for name in result if name in TAKEN and name not in KINDS]:
+def check_result(result: Record, fields: Iterable[str] = ()) -> None:
+    """Raise ValueError unless there is a cost, and what `KINDS` does not name are numbers.
+
+    None of them may have the name of a column of tables, as fields of recipes are.
+    """
+    if taken := [name for name in result if name in (*TAKEN, *fields) and name not in KINDS]:
         raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
     check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
+    check_parts(result["cost"], {name: kinds for name, kinds in KNOWN.items() if name in result["cost"]})
 
 
-def _check_record(record: Record) -> None:
-    """Raise ValueError unless a record is described, has measures, and says when and by which code it was finished."""
+def _check_description(record: Record) -> None:
+    """Raise ValueError unless a record is described."""
     check_parts(record, DESCRIBED)
     if record["seed"] < 0 or record["version"] < 1:
         raise ValueError(f"seed={record['seed']}, version={record['version']} should be 0 and 1 or more")
-    check_result({"cost": record["cost"], **record["metrics"]})
+
+
+def _check_measures(record: Record) -> None:
+    """Raise ValueError unless a described record has measures, and says when and where they come from."""
+    check_result({"cost": record["cost"], **record["metrics"]}, record["recipe"])
     check_parts(record["cost"], COST)
 
 
@@ -407,10 +421,12 @@ def write_json(path: Path, value: Any) -> None:
 def parse_json(text: str) -> dict[str, Any]:
     """The object that a text of ours holds.
 
-    ValueError if there is none, a number in it is not finite or beyond 64 bits, or a text cannot be written as UTF-8.
+    ValueError if there is none, a name stands twice in one place of it, a number in it is not finite or
+    beyond 64 bits, or a text cannot be written as UTF-8.
     """
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
+        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number,
+                           object_pairs_hook=_unrepeated)
         if "\\u" in text:  # half of a character can only be escaped
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
@@ -428,6 +444,15 @@ def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type
     for name, kinds in parts.items():
         if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             raise ValueError(f"{name} is {reprlib.repr(values[name])}")
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{name!r} stands there twice")
+        values[name] = value
+    return values
 
 
 def _number(text: str) -> float | int:
@@ -495,7 +520,9 @@ def _checked_row(values: list[str]) -> Record:
         raise ValueError(f"{len(values)} values, expected {len(COLUMNS)}")
     row: Record = dict(zip(COLUMNS, values, strict=True))
     row |= {name: parse_number(name, row[name]) for name in ("seed", "version")}
-    _check_record(row | {name: parse_json(row[name]) for name in ("changes", "recipe", "metrics", "cost")})
+    record = row | {name: parse_json(row[name]) for name in ("changes", "recipe", "metrics", "cost")}
+    _check_description(record)
+    _check_measures(record)
     return row
 
 

@@ -9,6 +9,7 @@ from pandas import DataFrame
 from tqdm import tqdm
 
 from repro.run import device as devices
+from repro.run.code import identity
 from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Cell, Run, Store, read_frame, write_frame
 
@@ -95,22 +96,27 @@ def restored(cell: Cell, study: Any, device: torch.device, **changes: Any) -> An
 def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
     """The frame of that name that was computed once from a finished cell, with its data set, preset and seed.
 
-    It says of which version of training and evaluation it is, and is made again where these are others today, unless
-    the cell has lost its checkpoint. In a process group all processes compute, as an encoder may need them all, and the
-    first writes.
+    `compute` is a function of a module, or such a one with arguments (`functools.partial`).
+
+    It says of which version of training and evaluation it is, and by which code it was made: of the recipe's
+    modality, of the paper whose function `compute` is, and of `repro.report`. It is made again where these
+    are others today, unless the cell has lost its checkpoint. In a process group all processes compute, as an
+    encoder may need them all, and the first writes.
     """
     run = Store().run(cell)
     path = run.folder / name
-    versions = {"version": cell.version, "evaluation": cell.evaluation}
+    makers = type(cell.recipe).__module__, getattr(compute, "func", compute).__module__, "repro.report"
+    today = {"version": cell.version, "evaluation": cell.evaluation, "code": identity(makers)}
 
     def current() -> bool:
         if not path.exists():
             return False
         rows, remakeable = read_frame(path), (run.trained_in / "checkpoint.pt").exists()
-        return not remakeable or all(part in rows and (rows[part] == today).all() for part, today in versions.items())
+        alike = all(name in rows and (rows[name] == now).all() for name, now in today.items())
+        return alike or not remakeable
 
     if not devices.from_first(current):
         with devices.threads(cell.recipe.threads):
-            rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **versions)
+            rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **today)
         devices.from_first(lambda: write_frame(rows, path))
-    return read_frame(path).assign(seed=cell.seed)
+    return read_frame(path).drop(columns="code", errors="ignore").assign(seed=cell.seed)

@@ -15,6 +15,7 @@ from repro.data import files, manifest, npz
 from repro.data.manifest import Manifest, check_counts, check_labels
 from repro.data.prepared import Arrays, made_once
 from repro.recipe import choose
+from repro.run import code
 from repro.skeleton import DATASETS, NTU_PIPELINES, PIPELINES, ntu, readers
 from repro.skeleton.pipelines import FRAMES, KINECT, transform
 from repro.skeleton.recipe import SkeletonRecipe
@@ -141,7 +142,9 @@ def load(
         made = ntu.source(root and Path(root), pipeline=pipeline, subset=subset).load()
         return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
     members = files.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{Path(readers.__file__).read_text()}"
+    made_by = code.of_files("skeleton/performers.py", "skeleton/pipelines.py", "skeleton/readers.py",
+                            "skeleton/synthetic.py")
+    made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{made_by}"
     read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
     return prepare(declared, made_once(name, made_of, read) if members else read(), split, pipeline)
 

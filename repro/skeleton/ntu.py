@@ -18,11 +18,11 @@ from repro.data.disk import read_file
 from repro.data.manifest import check_counts
 from repro.data.prepared import Arrays, Source
 from repro.recipe import choose
+from repro.run import code
 from repro.skeleton.pipelines import scale, thin_out, view_invariant
 
 JOINTS = 25
 LONGEST = 300                 # frames of the longest recording, and of the authors' arrays
-FORMAT = 2                    # raise when the same files would be prepared otherwise
 NO_BODY = "no frame has a body"
 NAME = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 LARGEST = (17, 3, 40, 2, 60)  # setup, camera, subject, repetition, action; NTU RGB+D 120 goes on from there
@@ -219,7 +219,8 @@ def source(root: Path | None = None, *, pipeline: str = "authors", subset: bool 
                          "compare the files with data_manifests/ntu.yaml; a part of them needs --subset")
     options = f" --pipeline {pipeline}" if pipeline != "authors" else ""
     make = functools.partial(sequence, pipeline=pipeline)
-    return Source("ntu", pipeline, FORMAT, {name: recordings[name] for name in names}, make, options, subset)
+    made_by = code.of_files("skeleton/ntu.py", "skeleton/pipelines.py")
+    return Source("ntu", pipeline, made_by, {name: recordings[name] for name in names}, make, options, subset)
 
 
 def describe(made: Arrays) -> list[str]:

@@ -40,6 +40,7 @@ class Pretrainer(Learner):
     data: SkeletonSet
     parts = ("model", "keys", "dictionary", "sequence_dictionary", "optimiser")
     streams = ("generator", "order_generator", "order")
+    passing = ("cpu_lengths",)
 
     def __init__(self, recipe: SkeletonRecipe, data: SkeletonSet, seed: int, device: torch.device) -> None:
         super().__init__(recipe, data, seed, device)

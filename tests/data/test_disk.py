@@ -1,13 +1,16 @@
 """Files that are there whole or not at all."""
 
+import datetime
 import errno
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
 
 import pytest
+import yaml
 
 from repro.data.disk import read_yaml, remove_half_written, scratch, write_atomically
 from repro.run.store import write_json
@@ -120,3 +123,15 @@ def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path)
     assert read_yaml(path) == {1: "one", "1": "text"}
     path.write_text("first: &first {k: 1}\nsecond: &second {<<: *first, k: 2}\nthird: {<<: *second, m: 3}\n")
     assert read_yaml(path)["third"] == {"k": 2, "m": 3}
+
+
+@pytest.mark.parametrize("text", [
+    "010", "1:30", "0x10", "1_0", "0b11", "1_0.5", "1:30.5", ".inf", ".nan", "-010", "01.5", "!!int 010",
+])
+def test_numbers_that_yaml_reads_otherwise_than_a_command_line_are_refused(tmp_path, text):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"epochs: {text}\n")
+    with pytest.raises(yaml.YAMLError, match=rf"{re.escape(text.split()[-1])} is no plain number; write decimal"):
+        read_yaml(path)
+    path.write_text("[0, -1, +2, 10, 0.5, .5, 1., -2.5e+3, '010', 2021-05-03, 1e-3]")
+    assert read_yaml(path) == [0, -1, 2, 10, 0.5, 0.5, 1.0, -2500.0, "010", datetime.date(2021, 5, 3), "1e-3"]

@@ -30,8 +30,8 @@ def items(runs, tmp_path):
     return write
 
 
-def source(items, log=None, *, version=1, subset=False):
-    return Source("things", "form", version, items, functools.partial(make, log=log), subset=subset)
+def source(items, log=None, *, code="a", subset=False):
+    return Source("things", "form", code, items, functools.partial(make, log=log), subset=subset)
 
 
 def built(items, log=None, *, skip_bad=False, workers=1):
@@ -122,10 +122,10 @@ def test_files_of_another_size_are_read_again(items):
     assert built(things, log).arrays["rows"].tobytes() == b"abcanotherxy" and log == list(FILES)
 
 
-def test_what_another_version_or_other_names_have_made_lies_elsewhere(items):
+def test_what_other_code_or_other_names_have_made_lies_elsewhere(items):
     things = items()
     some = {name: things[name] for name in "bcd"}
-    assert len({source(names, version=version).path for version in (1, 2) for names in (things, some)}) == 4
+    assert len({source(names, code=code).path for code in ("a", "b") for names in (things, some)}) == 4
 
 
 @pytest.mark.parametrize(("file", "damage"), [
@@ -175,7 +175,7 @@ def test_more_than_memory_holds_can_be_mapped(tmp_path):
 def test_any_other_error_has_a_note_of_the_file(items, tmp_path):
     things = items()
     with pytest.raises(ZeroDivisionError) as raised:
-        Source("things", "form", 1, things, lambda path: 1 / 0).prepare()
+        Source("things", "form", "a", things, lambda path: 1 / 0).prepare()
     assert raised.value.__notes__ == [f"in {tmp_path / 'files' / 'a'}"]
 
 
@@ -206,7 +206,7 @@ if __name__ == "__main__":
     os.replace = killed_before(last, os.replace, 1)
     shutil.rmtree = killed_before(last, shutil.rmtree, 0)
     items = {path.name: path for path in listed(Path(folder) / "files")}
-    print(Source("things", "form", 1, items, slowly).prepare(workers=int(workers)).digests)
+    print(Source("things", "form", "a", items, slowly).prepare(workers=int(workers)).digests)
 """
 
 

@@ -35,7 +35,7 @@ class Walk(Learner):
     """
 
     terms = ("loss", "size")
-    parts, streams = ("model", "optimiser"), ("generator",)
+    parts, streams, passing = ("model", "optimiser"), ("generator",), ("history",)
 
     def __init__(self, total_steps=20, steps_per_epoch=3, fails_at=None, bad=None):
         super().__init__(Pace(), None, 0, torch.device("cpu"))

@@ -69,6 +69,17 @@ def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store
     assert train.calls == [("AE", 0), ("AE", 1)] and values(store) == EXPECTED
 
 
+@pytest.mark.parametrize("pool", [Pool(), Pool(1)], ids=["here", "worker"])
+def test_memory_that_is_not_there_is_said_in_a_sentence_not_in_a_traceback(store, started, capsys, pool):
+    def train(run, progress):
+        torch.empty(2**55)
+        yield
+
+    with pytest.raises((MemoryError, ChildProcessError), match=r"CE, seed 0 asks for \d{18} bytes at once, more"):
+        run_cells(CELLS[:1], train, store, pool=pool)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
     train = Trainer(AE=fail)
     with pytest.raises(RuntimeError, match="a device that was lost"):
@@ -255,7 +266,7 @@ SLOW = Small(threads=4)
 @pytest.mark.parametrize(("name", "workers", "recipe", "preset", "gpus", "pool"), [
     ("inline", "auto", Small(), "quick", 0, Pool()), ("inline", 1, Small(), "quick", 0, Pool()),
     ("local", "auto", Small(), "quick", 0, Pool(6)), ("local", "auto", SLOW, "quick", 0, Pool(1)),
-    ("local", "auto", Small(threads=8), "quick", 0, Pool(1)), ("local", 3, SLOW, "smoke", 0, Pool(3)),
+    ("local", "auto", Small(threads=6), "quick", 0, Pool(1)), ("local", 3, SLOW, "smoke", 0, Pool(3)),
     ("local", "auto", Small(), "smoke", 0, Pool(6)), ("auto", "auto", Small(), "quick", 0, Pool(6)),
     ("auto", "auto", Small(), "smoke", 0, Pool()), ("auto", "2", Small(), "smoke", 0, Pool(2)),
     ("auto", "auto", Idle(), "quick", 0, Pool(6)), ("inline", "auto", Idle(), "quick", 0, Pool()),
@@ -268,6 +279,13 @@ def test_how_many_work(monkeypatch, name, workers, recipe, preset, gpus, pool):
     """On so many GPUs, or six cores."""
     computing_on(monkeypatch, gpus)
     assert pool_of(name, workers, asking(recipe, preset), torch.device("cuda" if gpus else "cpu")) == pool
+
+
+@pytest.mark.parametrize("name", ["inline", "local"])
+def test_more_threads_than_cores_are_refused(monkeypatch, name):
+    computing_on(monkeypatch, 0)
+    with pytest.raises(ValueError, match="threads=100000 should be at most 6, the cores this process may use"):
+        pool_of(name, "auto", asking() + asking(Small(threads=100_000)), CPU)
 
 
 def computing_on(monkeypatch, gpus):

@@ -1,11 +1,13 @@
 """Seeds of random streams, the order of samples, and what a learner may neither draw from nor forget."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import dropout
-from walks import Walk
+from walks import Walk, train
 
 from repro.run.learner import ShuffledBatches, seeds
 
@@ -80,12 +82,41 @@ def forked(walk):
         torch.rand(2)
 
 
-@pytest.mark.parametrize("draw", [
-    lambda walk: torch.randn_like(walk.weight), lambda walk: dropout(walk.weight), lambda walk: torch.manual_seed(1),
+@pytest.mark.parametrize(("whose", "draw"), [
+    ("torch", lambda walk: torch.randn_like(walk.weight)), ("torch", lambda walk: dropout(walk.weight)),
+    ("torch", lambda walk: torch.manual_seed(1)), ("random", lambda walk: random.random()),
+    ("numpy", lambda walk: np.random.rand()), ("numpy", lambda walk: np.random.seed(1)),  # noqa: NPY002 (refused)
 ])
-def test_a_step_that_draws_from_the_global_generator_is_refused(draw):
-    with pytest.raises(ValueError, match=r"step 1 of Drawing draws from torch's global .* `streams` \(generator\)"):
+def test_a_step_that_draws_from_a_global_generator_is_refused(whose, draw):
+    with pytest.raises(ValueError, match=rf"step 1 of Drawing draws from {whose}'s global .* `streams` \(generator\)"):
         Drawing(draw).step()
+
+
+@pytest.mark.parametrize(("value", "change"), [
+    (torch.ones(2), lambda walk: walk.mean.mul_(0.9)), (0.5, lambda walk: vars(walk).update(mean=0.9 * walk.mean)),
+    (torch.ones(2), lambda walk: vars(walk).update(mean=0.9 * walk.mean)),
+    (np.random.default_rng(1), lambda walk: walk.mean.random()), (random.Random(1), lambda walk: walk.mean.random()),
+    (np.random.RandomState(1), lambda walk: walk.mean.rand()), (np.ones(2), lambda walk: walk.mean.fill(0.9)),
+    ([1], lambda walk: walk.mean.append(2)), ({"a": torch.ones(2)}, lambda walk: walk.mean["a"].mul_(2)),
+    ({"a": torch.ones(2)}, lambda walk: walk.mean.update(a=torch.ones(2))), ((), lambda walk: vars(walk).update(new=3)),
+])
+def test_what_steps_change_and_is_registered_nowhere_is_refused_at_the_first_save(tmp_path, monkeypatch, value, change):
+    walk = Drawing(change)
+    walk.mean, walk.same, walk.weights = value, {"nan": float("nan"), "ones": torch.ones(2)}, [walk.weight]
+    assert "taken" in walk.state_dict()  # nothing has changed yet
+    with pytest.raises(ValueError, match=r"Drawing\.(mean|new) is changed by training and registered nowhere: it"):
+        train(walk, tmp_path)
+    assert not (tmp_path / "checkpoint.pt").exists()
+    monkeypatch.setattr(Drawing, "kept", ("mean",))
+    monkeypatch.setattr(Drawing, "passing", ("history", "new"))
+    assert "mean" in walk.state_dict()
+
+
+def test_what_every_step_sets_anew_need_not_be_saved(monkeypatch):
+    walk = Drawing(lambda walk: vars(walk).update(rate=walk.taken))
+    walk.step()
+    monkeypatch.setattr(Drawing, "passing", ("history", "rate"))
+    assert "rate" not in walk.state_dict()
 
 
 @pytest.mark.parametrize("draw", [lambda walk: torch.rand(2, generator=walk.generator), forked])

@@ -105,7 +105,8 @@ def finished(store):
     *((f'{{"cost": {{}}, "linear": {value}}}', "linear is ") for value in ("null", "true", "[50.0]")),
     ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"),
     ('{"cost": {}, "linear": "50"}', "linear is '50'"), ('{"cost": {}, "select": 3}', "select is 3"),
-    ('{"cost": {}, "evaluation": 1.5}', "evaluation is 1.5"),
+    ('{"cost": {}, "evaluation": 1.5}', "evaluation is 1.5"), ('{"cost": {"code": ["a"]}}', r"code is \['a'\]"),
+    ('{"cost": {"seconds": "9"}}', "seconds is '9'"), ('{"cost": {}, "cost": {}}', "'cost' stands there twice"),
     *((f'{{"cost": {{}}, "{name}": 3}}', f"{name} is the name of a column") for name in ("seed", "finished", "value")),
     (f'{{"cost": {{}}, "linear": 3{" " * 2**20}}}', "has 1,048,601 bytes, at most 1,048,576 are read"),
 ], ids=lambda value: str(value)[:20])
@@ -119,6 +120,18 @@ def test_a_result_with_other_than_measures_is_named(store, finished, content, me
     assert line.startswith(f"{path.parent} is left out: {path} cannot be read (")
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"epochs": 3.0}, "epochs is the name of a column"), ({"cost": {"commit": "c1"}}, "it lacks finished"),
+    ({"cost": {"finished": "today"}}, "it lacks commit"),
+])
+def test_what_a_result_says_beside_its_description_is_a_fault_of_the_result(store, finished, change, message):
+    path = finished.folder / "result.json"
+    path.write_text(json.dumps(RESULT | change))
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \({message}.*\); delete recipe"):
+        read_record(finished.folder)
+    assert finished_cells(store).empty
+
+
 @pytest.mark.parametrize("name", ["result.json", "recipe.json"])
 def test_what_is_no_regular_file_is_not_opened(store, finished, name):
     (finished.folder / name).unlink()
@@ -128,7 +141,8 @@ def test_what_is_no_regular_file_is_not_opened(store, finished, name):
         read_record(finished.folder)
 
 
-@pytest.mark.parametrize("measures", [{"linear": "fifty"}, {"seed": 3}, {"linear": None}], ids=str)
+@pytest.mark.parametrize("measures", [{"linear": "fifty"}, {"seed": 3}, {"linear": None}, {"epochs": 3}],
+                         ids=str)
 def test_a_result_that_nobody_could_read_is_not_written(store, measures):
     run = store.run(CELL)
     with pytest.raises(ValueError, match=f"{next(iter(measures))} is "):

@@ -7,7 +7,8 @@ import torch
 from made_up_study import TOY, cell_of
 from made_up_training import CELL
 
-from repro.run import training
+from repro.image.recipe import ImageRecipe
+from repro.run import code, training
 from repro.run.engine import run_cells
 from repro.run.fit import save_checkpoint
 from repro.run.store import Store
@@ -58,6 +59,24 @@ def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch
     (folder / "values.csv").write_text("value,dataset,preset\n7.0,synthetic,quick\n")
     (folder / "checkpoint.pt").unlink()  # nothing to compute it from: it stays
     assert kept(today, "values.csv", compute)["value"].tolist() == [7.0]
+
+
+@pytest.mark.parametrize("changed", ["papers/jcl/measured.py", "image/augment.py", "contrast/active.py",
+                                     "report/histograms.py", "skeleton/study.py"])
+def test_what_is_kept_is_computed_again_where_what_computes_it_has_changed(store, monkeypatch, changed):
+    cell, values = dataclasses.replace(CELL, recipe=ImageRecipe(dataset="digits")), iter([0.5, 2.0])
+
+    def compute(shift):
+        return pd.DataFrame({"value": [shift + next(values)]})
+
+    compute.__module__ = "repro.papers.jcl.measured"
+    store.run(cell).folder.mkdir(parents=True)
+    (store.run(cell).folder / "checkpoint.pt").touch()
+    first, second = (kept(cell, "values.csv", functools.partial(compute, 1.0)) for _ in range(2))
+    assert first.equals(second) and first["value"].tolist() == [1.5] and "code" not in first
+    monkeypatch.setitem(code.IMPORTED, changed, "of other weights")
+    again = kept(cell, "values.csv", functools.partial(compute, 1.0))
+    assert again["value"].tolist() == ([1.5] if changed.startswith("skeleton") else [3.0])
 
 
 def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):

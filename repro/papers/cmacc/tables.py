@@ -70,9 +70,15 @@ def by_target(cells: DataFrame) -> DataFrame:
 
 
 def _encoders(cells: DataFrame, *judged_by: str) -> Series:
-    """A text for every cell that is the same where recipes differ in how their encoders are judged alone."""
+    """A text for every cell that is the same where recipes differ in how their encoders are judged alone.
+
+    Of fields that a derived recipe adds, what departs from its preset.
+    """
     fields = [name for name in CLIPS.fields if name not in judged_by and name in cells]
-    return Series([", ".join(values) for values in cells[fields].map(str).to_numpy()], cells.index, dtype=str)
+    added = [{name: value for name, value in changes.items() if name not in CLIPS.fields}
+             for changes in cells["changes"]]
+    values = cells[fields].assign(added=added).map(str).to_numpy()
+    return Series([", ".join(texts) for texts in values], cells.index, dtype=str)
 
 
 def over_splits(cells: DataFrame) -> DataFrame:
