@@ -586,6 +586,8 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
         draw("made_up", frame())
     with pytest.raises(ValueError, match="there are no rows to draw methods from"):
         draw("methods", frame())
+    with pytest.raises(TypeError, match=r"rows=3 should be a DataFrame, as `repro.results\('methods'\)` returns it"):
+        draw("methods", 3)
 
 
 @pytest.mark.usefixtures("declared")

@@ -178,15 +178,18 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
     """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
 
     Raises:
-        ValueError: if no row has all of these values.
+        ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known = [_spelt(value) for value in values.split(",")], {}
-    for row in experiment.asked().values():
+    given, known, asked = [_spelt(value) for value in values.split(",")], {}, experiment.asked().values()
+    for row in asked:
         fields = {**row.recipe.to_dict(), **row.called}
         places = {_spelt(fields[column]): column for column in columns if column in fields}
         if all(value in places for value in given):
             named = [places[value] for value in given]
+            if all(fields[column] == {**other.recipe.to_dict(), **other.called}[column]
+                   for other in asked for column in named):
+                raise ValueError(f"against={values!r} is what all rows have; name one of them, or ask for others, too")
             return {column: "none" if fields[column] is None else fields[column] for column in named}
         known |= {value: str(fields[column]) for value, column in places.items()}
     for value in values.split(","):
