@@ -36,6 +36,8 @@ from repro.table import Study, Table, check_parameters
 if TYPE_CHECKING:
     import torch
 
+    from repro.run.engine import Pool
+
 BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
 ALONE = pydantic.ConfigDict(extra="forbid")
 Digest = Annotated[str, pydantic.Field(pattern="^([0-9a-f]{64})?$")]
@@ -106,11 +108,13 @@ def cells_of(name: str, *, train: str = "missing", device: str = "auto", **argum
 def table_of(experiment: "Experiment", train: str, device: str, engine: str, workers: str | int) -> DataFrame:
     """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
+    from repro.run.engine import pool_of
 
-    table, asked, store = experiment.declared, experiment.asked(device), Store()
+    table, asked, store, where = experiment.declared, experiment.asked(device), Store(), devices.resolve(device)
     cells = [*asked.values()]
+    pool = pool_of(engine, workers, cells, where)  # where nothing is trained too, so that wrong values are refused
     if train == "missing":
-        _train_missing(table, cells, store, devices.resolve(device), engine, workers)
+        _train_missing(table, cells, store, where, pool)
         table.after(cells, device)
     stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
@@ -132,15 +136,14 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
 
 
 def _train_missing(
-    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str, workers: str | int
+    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", pool: "Pool"
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
     from repro.run import training
-    from repro.run.engine import pool_of, run_cells
+    from repro.run.engine import run_cells
 
     code.require_as_imported(table.study.modules)
-    pool = pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
         products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
@@ -255,8 +258,9 @@ class Experiment:
     @property
     def committed(self) -> "Experiment | None":
         """The same on the data of a saved experiment that has all of its recipes, if there is one."""
+        recipes = self.recipes
         for saved in experiments().values():
-            if saved.data and self.recipes <= saved.recipes:
+            if saved.data and saved.dataset == self.dataset and recipes <= saved.recipes:
                 return dataclasses.replace(self, data=saved.data)
         return None
 
@@ -408,7 +412,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
         except FileNotFoundError:
             if not (committed := here.committed):
                 raise
-            warn_once(f"the data of {name} are not here: what comes along is shown")
+            warn_once(f"{committed.dataset} is not here: the results that come along are shown")
             return committed
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
         tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "

@@ -127,6 +127,8 @@ REFUSED = [  # what is typed, and what the message says
     *((f"run taxonomy --plan {option}", f"--plan prints what training would cost, and no table; leave {named} out")
       for option, named in (("--train never", "--train never"), ("--all --output x.csv", "--all, --output"))),
     ("run taxonomy --plan --train always", "train='always' is not one of: missing, never"),
+    ("run taxonomy_ucla --train never --engine nonsense", "engine='nonsense' is not one of: auto, inline, "),
+    ("run taxonomy_ucla --train never --workers 0", "workers='0' should be a whole number of at least 1"),
     ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ]
 

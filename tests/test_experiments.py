@@ -180,7 +180,7 @@ def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_m
     experiments.warn_once.cache_clear()
     rows = repro.run_table(name, train="never", **arguments)
     pd.testing.assert_frame_equal(rows, results(saved))
-    assert f"the data of {name} are not here: what comes along is shown" in capsys.readouterr().err.splitlines()
+    assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
     assert {cell.key for cell in experiments.cells_of(name, train="never", **arguments)} == find(saved).asked().keys()
     for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
         with pytest.raises(FileNotFoundError) as error:
@@ -203,6 +203,7 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
         assert named("taxonomy_synthetic", typed, ad_weight="2,5") == {"ad_weight": 2.0}
+    assert named("pooled_keys_synthetic", "true") == {"renewed": True}
     for typed in ("none", "None"):
         assert named("taxonomy_synthetic", typed, td_crop="none,20") == {"td_crop": "none"}
 

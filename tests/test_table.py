@@ -454,6 +454,7 @@ def declared(monkeypatch, runs):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
+    monkeypatch.setattr(papers, "lines", lambda: dict.fromkeys(made_up, "made up"))
     monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame())
     return runs
 

@@ -57,7 +57,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     cells = everything()
     experiments.warn_of_other_code(cells, experiments.studies().values())
     known = [*papers.saved(), *papers.pictures()]
-    chosen = [choose("name", name, known) for name in names] or known
+    chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
     with scratch(folder / ".figures") as beside:
         made = _drawn(chosen, cells, beside, bool(names))
         failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}

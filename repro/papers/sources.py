@@ -15,7 +15,7 @@ from repro import experiments
 from repro.data import manifest
 from repro.data.disk import read_csv
 from repro.papers import joined, lines, listed, offered, saved, titles
-from repro.recipe import choose
+from repro.recipe import WORDS, choose
 from repro.report.claims import (
     CLOSED,
     COMPARED,
@@ -199,8 +199,9 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
 
 
 def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
-    text = str(value).strip().replace("None", "none")
+    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none", of True and "true"."""
+    text = str(value).strip()
+    text = text.lower() if text.lower() in WORDS else text
     try:
         return str(float(text))
     except ValueError:

@@ -112,6 +112,7 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs):
         ("negative_instances", {"variant": "unit_length"}, "changes nothing of cmacc; leave it out$"),
         ("glm", {"results": "mine"}, "experiment='mine' is not one of: "),
         ("glm", {"preset": "smoke"}, "parameter='preset' does not exist.*: it trains nothing, and has no preset"),
+        ("glm", {"rows": None}, "rows='None' is not one of: all, unmixed, "),
         ("glm", {"column": "NTU"}, "the table has no column NTU; its columns are "),
         ("claims", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: paper, verdict, level, device"),
         ("results", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: device"),
