@@ -99,7 +99,7 @@ def run(
         return
     of_tables = {"--train never": train == "never", "--against": against, "--all": every, "--output": output}
     if plan and (beside := [option for option, given in of_tables.items() if given]):
-        raise ValueError(f"--plan prints what training would cost, and no table; leave {', '.join(beside)} out")
+        raise ValueError(f"--plan prints costs of training, and no table; leave {', '.join(beside)} out")
     Store().require_usable()
     file = output_file(output) if output is not None else None
     piped = output is not None and file is None

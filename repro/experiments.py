@@ -80,7 +80,7 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
-            there are, of figures/cells.csv too: where the data are missing, those on the data of a saved experiment.
+            there are, of figures/cells.csv too: where data are missing, those on data of a saved experiment.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -101,7 +101,7 @@ def run_table(
 
 
 def cells_of(name: str, *, train: str = "missing", device: str = "auto", **arguments: Any) -> list[Cell]:
-    """The cells that `run_table` of these arguments would train or read; it trains nothing, and raises as that."""
+    """The cells that `run_table` of these arguments would train or read; trains nothing, raises as that."""
     return [*chosen(name, arguments, train, device).asked(device).values()]
 
 
@@ -110,9 +110,9 @@ def table_of(experiment: "Experiment", train: str, device: str, engine: str, wor
     from repro.run import device as devices
     from repro.run.engine import pool_of
 
-    table, asked, store, where = experiment.declared, experiment.asked(device), Store(), devices.resolve(device)
-    cells = [*asked.values()]
-    pool = pool_of(engine, workers, cells, where)  # where nothing is trained too, so that wrong values are refused
+    table, asked, store = experiment.declared, experiment.asked(device), Store()
+    cells, where = [*asked.values()], devices.resolve(device)
+    pool = pool_of(engine, workers, cells, where)  # also where nothing is trained: wrong values are refused
     if train == "missing":
         _train_missing(table, cells, store, where, pool)
         table.after(cells, device)
@@ -247,8 +247,8 @@ class Experiment:
         except FileNotFoundError as error:
             if not self.committed:
                 raise
-            raise FileNotFoundError(f"{error}; the results that come along need no data: train=never, on the command "
-                                    "line --train never, shows them") from error
+            raise FileNotFoundError(f"{error}; results that come along are shown without data by train=never, "
+                                    "or on the command line --train never") from error
 
     @property
     def at_hand(self) -> "Experiment":
@@ -302,9 +302,9 @@ def find(name: str) -> Experiment:
 
     ValueError names those there are, or the file and the entry, with what it lacks or asks for that there is not.
     """
-    known = *papers.saved(), *papers.lines()
-    if name not in known and name in [path.stem for path in (manifest.project_root() / "notebooks").glob("*.ipynb")]:
-        raise ValueError(f"{name} is a notebook and no experiment: open notebooks/{name}.ipynb in JupyterLab, or give "
+    known, notebooks = (*papers.saved(), *papers.lines()), manifest.project_root() / "notebooks"
+    if name not in known and name in [path.stem for path in notebooks.glob("*.ipynb")]:
+        raise ValueError(f"{name} is a notebook and no experiment: open notebooks/{name}.ipynb, or give "
                          f"`papermill notebooks/{name}.ipynb out.ipynb`")
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
@@ -356,8 +356,8 @@ def frames(
         stored: finished cells, by default all.
 
     Returns:
-        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset, version;
-        no rows of a frame that other cells have left.
+        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset,
+        version; no rows of a frame that only other cells have left.
 
     Raises:
         ValueError: if a file is damaged, or there is no such frame, naming those there are.
@@ -398,7 +398,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     """The experiment of a name with other arguments of `repro.run_table`, as it is to be trained, or read.
 
     It is on the data at hand. A saved one that is only read (train="never") can be read where its data are missing,
-    whole, narrowed to some of its recipes, and with other seeds; where they are missing, so can what has recipes of it.
+    whole, narrowed to some of its recipes, and with other seeds, and so can a table, of its recipes.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)

@@ -34,8 +34,8 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
         ValueError: if a parameter has a value that does not exist; the message names those that do.
-        FileNotFoundError: if the data set is not there, saying where to get it and where to put it; with train="never"
-            only where no results on it come along.
+        FileNotFoundError: if the data set is not there, saying where to get it and where to put it; with
+            train="never" only where no results on it come along.
         OSError: if REPRO_RUNS cannot be written.
     """
     store = Store()
@@ -66,7 +66,7 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
     try:
         settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
     except TypeError as error:
-        raise TypeError(f"{error}: it trains nothing, and has no preset, seeds or other fields of recipes") from error
+        raise TypeError(f"{error}: it trains nothing, and has no preset, seeds or fields") from error
     _print_environment(settings)
     return read(**{name: value for name, value in settings.items() if name in names})
 

@@ -123,8 +123,8 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare cifar10", "dataset='cifar10' is not one of: ntu, "), ("data prepare ntu --workers 0", "--workers"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
-    ("run glm", "repro: glm is a notebook and no experiment: open notebooks/glm.ipynb in JupyterLab, or give "),
-    *((f"run taxonomy --plan {option}", f"--plan prints what training would cost, and no table; leave {named} out")
+    ("run glm", "repro: glm is a notebook and no experiment: open notebooks/glm.ipynb, or give `papermill "),
+    *((f"run taxonomy --plan {option}", f"--plan prints costs of training, and no table; leave {named} out")
       for option, named in (("--train never", "--train never"), ("--all --output x.csv", "--all, --output"))),
     ("run taxonomy --plan --train always", "train='always' is not one of: missing, never"),
     ("run taxonomy_ucla --train never --engine nonsense", "engine='nonsense' is not one of: auto, inline, "),

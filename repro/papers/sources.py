@@ -189,7 +189,7 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
             named = [places[value] for value in given]
             if all(fields[column] == {**other.recipe.to_dict(), **other.called}[column]
                    for other in asked for column in named):
-                raise ValueError(f"against={values!r} is what all rows have; name one of them, or ask for others, too")
+                raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
             return {column: "none" if fields[column] is None else fields[column] for column in named}
         known |= {value: str(fields[column]) for value, column in places.items()}
     for value in values.split(","):

@@ -87,9 +87,9 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
 
 def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> DataFrame:
     """The terms and the outcome of some objectives, by objective; arguments and errors as for `fit`."""
-    missing = [name for name in (*TERMS, outcome) if name not in table]
+    missing = [str(name) for name in (*TERMS, outcome) if name not in table]
     if missing:
-        raise ValueError(f"the table has no column {', '.join(map(str, missing))}; its columns are {', '.join(table)}")
+        raise ValueError(f"the table has no column {', '.join(missing)}; its columns are {', '.join(table)}")
     if not table[TERMS].isin([0, 1]).all(axis=None):
         raise ValueError(f"{', '.join(TERMS)} should be 0 or 1 in every row")
     data = table[[*TERMS, outcome]].set_axis(names(table))
