@@ -169,8 +169,8 @@ def load(name: str | Path) -> Encoder:
     from safetensors import SafetensorError, safe_open
 
     if not isinstance(name, str | os.PathLike):
-        raise TypeError(f"name={name!r} should be the path of a file, or an encoder that comes along, such as "
-                        "'taxonomy_ucla/CE'")
+        raise TypeError(f"name={name!r} should be the path of a file, or an encoder that comes along, "
+                        "such as 'taxonomy_ucla/CE'")
     shipped = manifest.shipped("weights")
     path = Path(name) if Path(name).is_file() else shipped / f"{name}.safetensors"
     if not path.is_file():
