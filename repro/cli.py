@@ -97,6 +97,9 @@ def run(
             table, arguments = _asked(name, choices)
             print(f"\n{_fields(table, [('field', 'this command'), *table.options(**arguments)])}")
         return
+    of_tables = {"--train never": train == "never", "--against": against, "--all": every, "--output": output}
+    if plan and (beside := [option for option, given in of_tables.items() if given]):
+        raise ValueError(f"--plan prints costs of training, and no table; leave {', '.join(beside)} out")
     Store().require_usable()
     file = output_file(output) if output is not None else None
     piped = output is not None and file is None
@@ -108,7 +111,7 @@ def run(
 
     where = {"device": device, "engine": engine, "workers": workers}
     with devices.process_group(devices.resolve(device)):
-        asked_for = experiments.chosen(name, choices, "missing" if plan else train, device)
+        asked_for = experiments.chosen(name, choices, train, device)
         if plan:
             print(experiments.plan(asked_for, **where))
             return

@@ -13,7 +13,8 @@ A file is safetensors: the weights of the encoder alone, without heads, and four
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class Encoder:
         """
         if isinstance(self.view, RecordedView):
             alone = isinstance(given, bytes) or getattr(given, "ndim", 0) == 3
-            recordings = [given] if alone else list(given)
+            recordings = list(given) if isinstance(given, Iterable) and not alone else [given]
             return self.view([part.detach().cpu().numpy() if isinstance(part, Tensor) else part for part in recordings])
         parts = [_pictures(part) for part in (given if isinstance(given, list | tuple) else [given])]
         if not sum(map(len, parts)):
@@ -162,10 +163,14 @@ def load(name: str | Path) -> Encoder:
 
     Raises:
         FileNotFoundError: if there is no such file, naming those that come along.
+        TypeError: if it is no name.
         ValueError: if it is not a whole file of this kind; the message names it, and what is wrong.
     """
     from safetensors import SafetensorError, safe_open
 
+    if not isinstance(name, str | os.PathLike):
+        raise TypeError(f"name={name!r} should be the path of a file, or an encoder that comes along, "
+                        "such as 'taxonomy_ucla/CE'")
     shipped = manifest.shipped("weights")
     path = Path(name) if Path(name).is_file() else shipped / f"{name}.safetensors"
     if not path.is_file():
@@ -212,11 +217,11 @@ def _described(texts: dict[str, dict[str, Any]], weights: int) -> tuple[CentredV
 
 def _pictures(given: Any) -> Tensor:
     """Images (N, 3, H, W) of one or many; ValueError says what is wrong with another shape."""
-    images = given if isinstance(given, Tensor) else torch.from_numpy(np.array(given))
+    images = given if isinstance(given, Tensor) else np.array(given)
     if images.ndim == 3 and len(images) == 3:
-        return images[None]
+        images = images[None]
     if images.ndim == 4 and images.shape[1] == 3:
-        return images
+        return torch.as_tensor(images)
     raise ValueError(f"images have the shape {tuple(images.shape)}; give (3, height, width) or (number, 3, height, "
                      "width). `numpy.moveaxis(images, -1, -3)` puts colours first, `numpy.stack([image] * 3)` makes "
                      "three of a grey image")

@@ -30,11 +30,13 @@ from repro import papers
 from repro.data import manifest
 from repro.recipe import choose, entry_name, parse_numbers
 from repro.run import code
-from repro.run.store import Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
+from repro.run.store import LOGS, Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, check_parameters
 
 if TYPE_CHECKING:
     import torch
+
+    from repro.run.engine import Pool
 
 BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
 ALONE = pydantic.ConfigDict(extra="forbid")
@@ -78,7 +80,7 @@ def run_table(
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
         train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
-            there are, of figures/cells.csv too.
+            there are, of figures/cells.csv too: where data are missing, those on data of a saved experiment.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
@@ -93,21 +95,26 @@ def run_table(
         TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
     """
-    choose("train", train, ("missing", "never"))
     check_parameters(fields, find_table(name).parameters)
-    asked_for = Experiment(name=name, table=name, says="", dataset=dataset, preset=preset, seeds=seeds, variant=variant,
-                           fields=fields)
-    return table_of(asked_for, train, device, engine, workers)
+    asked_for = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant, **fields}
+    return table_of(chosen(name, asked_for, train, device), train, device, engine, workers)
+
+
+def cells_of(name: str, *, train: str = "missing", device: str = "auto", **arguments: Any) -> list[Cell]:
+    """The cells that `run_table` of these arguments would train or read; trains nothing, raises as that."""
+    return [*chosen(name, arguments, train, device).asked(device).values()]
 
 
 def table_of(experiment: "Experiment", train: str, device: str, engine: str, workers: str | int) -> DataFrame:
     """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
+    from repro.run.engine import pool_of
 
     table, asked, store = experiment.declared, experiment.asked(device), Store()
-    cells = [*asked.values()]
+    cells, where = [*asked.values()], devices.resolve(device)
+    pool = pool_of(engine, workers, cells, where)  # also where nothing is trained: wrong values are refused
     if train == "missing":
-        _train_missing(table, cells, store, devices.resolve(device), engine, workers)
+        _train_missing(table, cells, store, where, pool)
         table.after(cells, device)
     stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
     warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
@@ -129,15 +136,14 @@ def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
 
 
 def _train_missing(
-    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", engine: str, workers: str | int
+    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", pool: "Pool"
 ) -> None:
     """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
     from repro.run import training
-    from repro.run.engine import pool_of, run_cells
+    from repro.run.engine import run_cells
 
     code.require_as_imported(table.study.modules)
-    pool = pool_of(engine, workers, cells, device)
     missing = sum(store.run(cell).result is None for cell in cells)
     if missing and devices.first() and sys.stderr.isatty():
         products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
@@ -227,7 +233,7 @@ class Experiment:
         further = {name: value for name, value in choices.items() if name not in own}
         other, named = dataclasses.replace(self, **own), table.study.recipe.named_by
         fields = self.fields
-        if further.get(named, "auto") != "auto":
+        if fields and further.get(named, "auto") != "auto":
             methods, recipes = table.study.recipe.parse(named, further[named]), other.recipes
             fields = {name: value for name, value in fields.items()
                       if any(recipe.uses(name, **{named: method}) for recipe in recipes for method in methods)}
@@ -236,12 +242,27 @@ class Experiment:
     def asked(self, device: str = "cpu") -> dict[str, Cell]:
         """Its cells by key, seed by seed; raises ValueError for what cannot be trained on the device."""
         known = {"digest": self.data.of} if self.data else {}
-        return {cell.key: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
+        try:
+            return {cell.key: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
+        except FileNotFoundError as error:
+            if not self.committed:
+                raise
+            raise FileNotFoundError(f"{error}; results that come along are shown without data by train=never, "
+                                    "or on the command line --train never") from error
 
     @property
     def at_hand(self) -> "Experiment":
         """The same on the data that are here."""
         return dataclasses.replace(self, data=None)
+
+    @property
+    def committed(self) -> "Experiment | None":
+        """The same on the data of a saved experiment that has all of its recipes, if there is one."""
+        recipes = self.recipes
+        for saved in experiments().values():
+            if saved.data and saved.dataset == self.dataset and recipes <= saved.recipes:
+                return dataclasses.replace(self, data=saved.data)
+        return None
 
     @property
     def recipes(self) -> set[Any]:
@@ -281,7 +302,11 @@ def find(name: str) -> Experiment:
 
     ValueError names those there are, or the file and the entry, with what it lacks or asks for that there is not.
     """
-    if choose("experiment", name, (*papers.saved(), *papers.lines())) in papers.lines():
+    known, notebooks = (*papers.saved(), *papers.lines()), manifest.project_root() / "notebooks"
+    if name not in known and name in [path.stem for path in notebooks.glob("*.ipynb")]:
+        raise ValueError(f"{name} is a notebook and no experiment: open notebooks/{name}.ipynb, or give "
+                         f"`papermill notebooks/{name}.ipynb out.ipynb`")
+    if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
     try:
@@ -331,19 +356,21 @@ def frames(
         stored: finished cells, by default all.
 
     Returns:
-        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset, version.
+        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset,
+        version; no rows of a frame that only other cells have left.
 
     Raises:
-        ValueError: if a file is damaged.
+        ValueError: if a file is damaged, or there is no such frame, naming those there are.
     """
     store, committed = Store(), _committed_frames(name)
     stored = everything() if stored is None else stored
     finished = {row["key"]: row for row in stored.to_dict("records")}
-    parts = []
+    parts, names = [], {*LOGS, *(declared.frame for declared in papers.pictures().values() if declared.frame)}
     for cell in cells:
         if cell.key not in finished:
             continue
         row, rows = finished[cell.key], store.run(cell).frame(name)
+        names |= {path.stem for path in store.folder(cell.key).glob("*.csv")}
         if rows.empty:
             rows = committed.get(cell.key, rows)
         if rows.empty:
@@ -353,6 +380,7 @@ def frames(
         values["entry"] = entry_name(getattr(cell.recipe, cell.recipe.named_by), cell.changes)
         values |= {field: row[field] for field in ("version", "key", "seed", "dataset", "preset")}
         parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
+    choose("frame", name, sorted(names))
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
@@ -370,14 +398,22 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     """The experiment of a name with other arguments of `repro.run_table`, as it is to be trained, or read.
 
     It is on the data at hand. A saved one that is only read (train="never") can be read where its data are missing,
-    whole, narrowed to some of its recipes, and with other seeds.
+    whole, narrowed to some of its recipes, and with other seeds, and so can a table, of its recipes.
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     asked_for = experiment.changed(choices)
-    if train == "never" and asked_for.recipes <= experiment.recipes:
-        return asked_for
     here = asked_for.at_hand
+    if train == "never":
+        if experiment.data and asked_for.recipes <= experiment.recipes:
+            return asked_for
+        try:
+            here.asked(device)
+        except FileNotFoundError:
+            if not (committed := here.committed):
+                raise
+            warn_once(f"{committed.dataset} is not here: the results that come along are shown")
+            return committed
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
         tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
                    "what is trained here stands beside them", file=sys.stderr)

@@ -9,7 +9,7 @@ from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
-from repro.experiments import check_parameters, find_table
+from repro.experiments import cells_of, check_parameters, find_table
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run import device as devices
@@ -34,14 +34,15 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
         ValueError: if a parameter has a value that does not exist; the message names those that do.
-        FileNotFoundError: if the data set is not there, saying where to get it and where to put it.
+        FileNotFoundError: if the data set is not there, saying where to get it and where to put it; with
+            train="never" only where no results on it come along.
         OSError: if REPRO_RUNS cannot be written.
     """
-    declared, store = find_table(table), Store()
-    settings = _checked(namespace, [*declared.parameters, "train"])
+    store = Store()
+    settings = _checked(namespace, [*find_table(table).parameters, "train"])
     train = choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
-    planned = declared.cells(**settings)
+    planned = cells_of(table, train=train, **settings)
     if train == "never":
         finished = everything()["key"].isin([cell.key for cell in planned]).sum()
     else:
@@ -62,7 +63,10 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
         TypeError, ValueError: as `begin`, or as `read` does.
     """
     names = [*inspect.signature(read).parameters]
-    settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
+    try:
+        settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
+    except TypeError as error:
+        raise TypeError(f"{error}: it trains nothing, and has no preset, seeds or fields") from error
     _print_environment(settings)
     return read(**{name: value for name, value in settings.items() if name in names})
 
@@ -77,7 +81,7 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
     if table.empty:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
     filled = in_text(table).dropna(axis="columns", how="all")
-    styled = filled.style.hide(axis="index").format(precision=precision, na_rep="")
+    styled = filled.style.hide(axis="index").format(precision=precision, na_rep="", escape="html")
     below = [{"selector": "caption", "props": "caption-side: bottom; text-align: left"}]
     return styled.set_caption("<br>".join(map(html.escape, remarks(table)))).set_table_styles(below)
 

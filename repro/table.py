@@ -551,6 +551,9 @@ def compositions(runs: DataFrame) -> Iterator[str]:
     """What a reader should know of the mean over these runs: whose they are, and where they differ in how they ran."""
     if replaced := int(runs.get("whose", Series(dtype=str)).eq("replaces ours").sum()):
         yield f"{replaced} of yours in place of ours"
+    for name in ("epochs", "finetune_epochs"):
+        if name in runs and (runs[name] == 0).any():
+            yield f"{name}=0 trains nothing"
     costs: list[dict[str, Any]] = []
     for cost in runs["cost"]:
         costs += cost if isinstance(cost, list) else [cost]  # of a mean over splits there are several

@@ -39,7 +39,8 @@ def test_help_of_every_command_has_an_example(repro, command):
     assert repro(*command, "-h") == (0, out, "")
 
 
-def test_the_version_is_printed(repro):
+def test_help_and_version_are_printed(repro):
+    assert repro("-h") == repro("--help")
     assert repro("--version") == (0, f"repro {importlib.metadata.version('repro')}\n", "")
 
 
@@ -122,6 +123,12 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare cifar10", "dataset='cifar10' is not one of: ntu, "), ("data prepare ntu --workers 0", "--workers"),
     ("results list --dataset uclaa", "dataset='uclaa' is not one of"),
     ("figures --committed --output x", "leave one of them out"),
+    ("run glm", "repro: glm is a notebook and no experiment: open notebooks/glm.ipynb, or give `papermill "),
+    *((f"run taxonomy --plan {option}", f"--plan prints costs of training, and no table; leave {named} out")
+      for option, named in (("--train never", "--train never"), ("--all --output x.csv", "--all, --output"))),
+    ("run taxonomy --plan --train always", "train='always' is not one of: missing, never"),
+    ("run taxonomy_ucla --train never --engine nonsense", "engine='nonsense' is not one of: auto, inline, "),
+    ("run taxonomy_ucla --train never --workers 0", "workers='0' should be a whole number of at least 1"),
     ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ]
 

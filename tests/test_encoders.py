@@ -171,6 +171,8 @@ SHAPES = [(9, 11), (9, 11, 3), (2, 9, 11, 3), (1, 2, 3, 9, 11), ()]
 REFUSED = [  # a kind of encoder, what it is given, and what the message says
     ("skeletons", [RECORDING, torch.zeros(30, 60)], r"recording 1: its shape is \(30, 60\); give \(frames, 20, 3\)"),
     ("skeletons", [], "there is no recording"),
+    ("skeletons", None, r"recording 0: its shape is \(\); give \(frames, 20, 3\)"),
+    ("pictures", None, r"images have the shape \(\); give \(3, height, width\)"),
     *(("pictures", given, "there is no image; give at least one") for given in (np.zeros((0, 3, 9, 11), np.uint8), [])),
     *(("pictures", given, rf"shape {re.escape(str(shape))}; give \(3, height, width\) or \(number, 3, .*`numpy")
       for shape in SHAPES for given in (torch.zeros(shape), [np.zeros(shape, np.uint8)])),
@@ -195,6 +197,8 @@ def test_printed_it_is_three_lines(skeletons, pictures):
 
 
 def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, skeletons):
+    with pytest.raises(TypeError, match=r"name=None should be the path of a file, or .* such as 'taxonomy_ucla/CE'"):
+        repro.load(None)
     path = tmp_path / "theirs.safetensors"
     with pytest.raises(FileNotFoundError, match=r"theirs\.safetensors is no file, nor one of the encoders that come "
                                                 r"along \(.*\); write one with `repro results weights KEY`"):

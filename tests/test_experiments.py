@@ -165,10 +165,27 @@ def test_a_command_that_trains_never_prints_results_without_data():
     pd.testing.assert_frame_equal(run("taxonomy_ucla", train="never"), results("taxonomy_ucla"))
     narrowed = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0-1")
     assert set(narrowed["objectives"]) == {"AE", "CE"} and set(narrowed["n_seeds"]) == {2}
-    for train, error, message in (("missing", FileNotFoundError, r"all_sqe\.zip"),
+    for train, error, message in (("missing", FileNotFoundError, r"all_sqe\.zip.* command line --train never"),
                                   ("no", ValueError, "train='no' is not one of: missing, never")):
         with pytest.raises(error, match=message):
             run("taxonomy_ucla", train=train)
+
+
+@pytest.mark.parametrize(("name", "arguments", "saved"), [
+    ("taxonomy", {"dataset": "ucla", "seeds": "0-4"}, "taxonomy_ucla"),
+    ("temperature_grid", {"dataset": "cifar10", "preset": "quick", "subset": True, "seeds": "0-2"},
+     "temperature_grid_cifar10"),
+])
+def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_missing(name, arguments, saved, capsys):
+    experiments.warn_once.cache_clear()
+    rows = repro.run_table(name, train="never", **arguments)
+    pd.testing.assert_frame_equal(rows, results(saved))
+    assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
+    assert {cell.key for cell in experiments.cells_of(name, train="never", **arguments)} == find(saved).asked().keys()
+    for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
+        with pytest.raises(FileNotFoundError) as error:
+            repro.run_table(name, train=train, **arguments | wrong)
+        assert str(error.value).endswith("--train never") == (train == "missing")
 
 
 def test_what_is_not_finished_is_told_beside_what_is(capsys):
@@ -186,6 +203,7 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
         assert named("taxonomy_synthetic", typed, ad_weight="2,5") == {"ad_weight": 2.0}
+    assert named("pooled_keys_synthetic", "true") == {"renewed": True}
     for typed in ("none", "None"):
         assert named("taxonomy_synthetic", typed, td_crop="none,20") == {"td_crop": "none"}
 
@@ -194,6 +212,7 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     ("randm", {}, "did you mean 'random'. against='randm' is not one of: random, "),
     ("random,gradient", {}, "against='random,gradient' names no row: none has all of these values"),
     ("gradient", {"sampler": "random"}, "against='gradient' is not one of: random, 128, 1024, 256"),
+    ("random", {"sampler": "random"}, "against='random' is what all rows have; name one, or add others"),
 ])
 def test_values_that_no_row_has_are_refused(values, choices, message):
     with pytest.raises(ValueError, match=message):

@@ -462,6 +462,7 @@ def declared(monkeypatch, runs):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
+    monkeypatch.setattr(papers, "lines", lambda: dict.fromkeys(made_up, "made up"))
     monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame())
     return runs
 
@@ -594,6 +595,8 @@ def test_a_table_that_is_not_there_and_one_without_a_figure(monkeypatch):
         draw("made_up", frame())
     with pytest.raises(ValueError, match="there are no rows to draw methods from"):
         draw("methods", frame())
+    with pytest.raises(TypeError, match=r"rows=3 should be a DataFrame, as `repro.results\('methods'\)` returns it"):
+        draw("methods", 3)
 
 
 @pytest.mark.usefixtures("declared")

@@ -24,8 +24,11 @@ def draw(name: str, rows: DataFrame) -> Any:
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.store.everything` does. ValueError if there are none, or columns are lacking.
+            one all stored cells, as `run.store.everything` does. ValueError if there are none, or columns are lacking;
+            TypeError if they are no DataFrame.
     """
+    if not isinstance(rows, DataFrame):
+        raise TypeError(f"rows={rows!r} should be a DataFrame, as `repro.results({name!r})` returns it")
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
         return pictures[name].plot(pictures[name].rows(rows))
@@ -54,7 +57,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     cells = everything()
     experiments.warn_of_other_code(cells, experiments.studies().values())
     known = [*papers.saved(), *papers.pictures()]
-    chosen = [choose("name", name, known) for name in names] or known
+    chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
     with scratch(folder / ".figures") as beside:
         made = _drawn(chosen, cells, beside, bool(names))
         failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}

@@ -15,7 +15,7 @@ from repro import experiments
 from repro.data import manifest
 from repro.data.disk import read_csv
 from repro.papers import joined, lines, listed, offered, saved, titles
-from repro.recipe import choose
+from repro.recipe import WORDS, choose
 from repro.report.claims import (
     CLOSED,
     COMPARED,
@@ -178,15 +178,18 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
     """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
 
     Raises:
-        ValueError: if no row has all of these values.
+        ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known = [_spelt(value) for value in values.split(",")], {}
-    for row in experiment.asked().values():
+    given, known, asked = [_spelt(value) for value in values.split(",")], {}, experiment.asked().values()
+    for row in asked:
         fields = {**row.recipe.to_dict(), **row.called}
         places = {_spelt(fields[column]): column for column in columns if column in fields}
         if all(value in places for value in given):
             named = [places[value] for value in given]
+            if all(fields[column] == {**other.recipe.to_dict(), **other.called}[column]
+                   for other in asked for column in named):
+                raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
             return {column: "none" if fields[column] is None else fields[column] for column in named}
         known |= {value: str(fields[column]) for value, column in places.items()}
     for value in values.split(","):
@@ -196,8 +199,9 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
 
 
 def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none"."""
-    text = str(value).strip().replace("None", "none")
+    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none", of True and "true"."""
+    text = str(value).strip()
+    text = text.lower() if text.lower() in WORDS else text
     try:
         return str(float(text))
     except ValueError:

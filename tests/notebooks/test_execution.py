@@ -61,6 +61,12 @@ def test_taxonomy_of_cells_without_curves_has_no_section_of_them(tmp_path):
     assert not outputs(notebook, "text/markdown")
 
 
+def test_taxonomy_of_data_that_are_not_here_shows_what_comes_along(tmp_path):
+    notebook = executed("taxonomy", tmp_path, dataset="ucla", train="never", device="cpu")
+    assert "16 cells of preset paper on ucla, 16 finished" in printed(notebook) and "all_sqe.zip" in printed(notebook)
+    assert len(rows(notebook)) == 16 and len(pictures(notebook)) == 2  # table and curves
+
+
 @pytest.mark.parametrize(("name", "parameters", "trained", "beginnings", "images"), [
     ("encoder_collapse", {"layers": "1,2"}, 4, [["1", "random"], ["1", "AE"], ["2", "random"], ["2", "AE"]], 1),
     ("temperature_grid", {"method": "sce", "temperature": "0.1", "key_temperature": "0.05,0.1"}, 2,

@@ -111,6 +111,8 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs):
         ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),
         ("negative_instances", {"variant": "unit_length"}, "changes nothing of cmacc; leave it out$"),
         ("glm", {"results": "mine"}, "experiment='mine' is not one of: "),
+        ("glm", {"preset": "smoke"}, "parameter='preset' does not exist.*: it trains nothing, and has no preset"),
+        ("glm", {"rows": None}, "rows='None' is not one of: all, unmixed, "),
         ("glm", {"column": "NTU"}, "the table has no column NTU; its columns are "),
         ("claims", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: paper, verdict, level, device"),
         ("results", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: device"),
@@ -145,6 +147,7 @@ def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_t
     html = notebook.shown(table, precision=1).to_html()
     assert "layers=3, td_crop=none<" in html
     assert "ours" in html and "50.1<" in html and "published" not in html and "nan" not in html
+    assert "<td" in html and "&lt;b&gt;" in notebook.shown(table.assign(dataset="<b>")).to_html()
     with pytest.raises(ValueError, match="train='missing' trains it"):
         notebook.shown(table[:0])
 

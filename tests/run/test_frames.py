@@ -113,5 +113,7 @@ def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(n
     assert 0 < (again["key"] == key).sum() <= 4
 
 
-def test_an_experiment_without_a_frame_has_no_rows():
-    assert repro.results("taxonomy_ucla", frame="unheard of").empty
+def test_an_experiment_without_a_frame_has_no_rows_and_a_frame_that_nothing_leaves_is_refused():
+    assert repro.results("taxonomy_ucla", frame="similarity").empty
+    with pytest.raises(ValueError, match=r"did you mean 'probes'\? frame='probe' is not one of: epochs, "):
+        repro.results("taxonomy_ucla", frame="probe")

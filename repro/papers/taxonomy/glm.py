@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from scipy import special
 
 from repro.data import manifest
-from repro.recipe import choose
+from repro.recipe import choose, swept
 from repro.report import statistics
 from repro.report.printed import printed
 from repro.skeleton.terms import PRINTED
@@ -87,7 +87,7 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
 
 def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> DataFrame:
     """The terms and the outcome of some objectives, by objective; arguments and errors as for `fit`."""
-    missing = [name for name in (*TERMS, outcome) if name not in table]
+    missing = [str(name) for name in (*TERMS, outcome) if name not in table]
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}; its columns are {', '.join(table)}")
     if not table[TERMS].isin([0, 1]).all(axis=None):
@@ -109,7 +109,7 @@ def objectives_of(rows: str | Sequence[str]) -> list[str]:
     if isinstance(rows, str) and rows in ROW_SETS:
         return ROW_SETS[rows]
     by_terms = {frozenset(name.split("+")): name for name in OBJECTIVES}
-    parts = [str(part).strip() for part in (rows.split(",") if isinstance(rows, str) else rows)]
+    parts = [str(part).strip() for part in swept(rows)]
     objectives = [by_terms.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
                   for part in parts]
     return list(dict.fromkeys(objectives))
