@@ -24,15 +24,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more th
 
 
 def pytest_configure(config):
-    """Runs of a folder of the tests' own, which other processes of theirs inherit: not those of whoever tests."""
+    """Folders of the tests' own, which other processes of theirs inherit: for runs, not those of whoever tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="runs-of-tests-")
-        os.environ["REPRO_RUNS"] = config.stash[OWN_RUNS].name
+        config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="tests-")
+        for variable in ("REPRO_RUNS", "NURSERY"):  # the latter of tests/helpers/nursery.py
+            os.environ[variable] = os.path.join(config.stash[OWN_RUNS].name, variable.lower())
+            os.mkdir(os.environ[variable])
     sys.addaudithook(refuse_runs_of_the_project)
 
 
 def pytest_unconfigure(config):
-    """Remove the folder of `pytest_configure`."""
+    """Remove the folders of `pytest_configure`."""
     if OWN_RUNS in config.stash:
         config.stash[OWN_RUNS].cleanup()
 

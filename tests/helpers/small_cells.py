@@ -117,7 +117,6 @@ def warm_up() -> None:
     """Do once what takes seconds the first time."""
     papers.tables()  # commands import them when they need them
     decode.log_mel(decode.aligned(decode.read_sound(mp4_with_sound(0.6, codec="mpeg4")), 0.0, 6))
-    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 
 
 def work(root: Path, modality: str, *options: str) -> None:
