@@ -23,7 +23,8 @@ from nursery import Nursery
 import repro
 from repro.data import manifest
 
-FOLDER = manifest.project_root() / "notebooks"
+ROOT = manifest.project_root()
+FOLDER = ROOT / "notebooks"
 RESULTS = ("results", "results_taxonomy", "results_cmacc", "results_sce", "results_jcl")
 CELLLESS = ("claims", "glm", *RESULTS)  # they train nothing, and no parameter of theirs chooses cells
 SMOKE = {"preset": "smoke", "device": "cpu"}
@@ -43,25 +44,28 @@ def begin(name, **changes):
     return namespace
 
 
-def execute(name, folder, notebooks=FOLDER, kernel=False, **parameters):
-    """Run a notebook with papermill: (finished process, executed notebook), its runs below `folder`."""
-    words = [str(notebooks / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar"]
+def execute(name, folder, project=ROOT, kernel=False, **parameters):
+    """Run a notebook of the project, or of a copy of it, with papermill: (finished process, executed notebook).
+
+    Its runs are below `folder`.
+    """
+    words = [str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar"]
     words += [] if kernel else ["--engine", "in_process"]
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
     with tempfile.TemporaryDirectory(dir=folder) as place:
         (Path(place) / "command.json").write_text(json.dumps([str(folder), environment, words]))
-        pid = nursery().start(place)
-        status = nursery().status(pid)
+        pid = nursery(project).start(place)
+        status = nursery(project).status(pid)
         errors = (Path(place) / f"{pid}.err").read_text()
     return SimpleNamespace(returncode=status, stderr=errors), nbformat.read(folder / f"{name}.ipynb", as_version=4)
 
 
 @functools.cache
-def nursery():
+def nursery(project):
     """Processes that have imported what notebooks do."""
-    started = Nursery("executed_notebooks", Path(tempfile.gettempdir()))
+    started = Nursery("executed_notebooks", project)
     atexit.register(started.close)
     return started
 

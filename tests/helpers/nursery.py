@@ -27,9 +27,10 @@ from typing import IO, Any
 
 HELPERS = Path(__file__).parent
 LIBRARIES = (
-    "IPython.core.interactiveshell", "av", "librosa", "matplotlib.pyplot", "nbformat", "papermill.cli", "plotly.express",
-    "pooch", "pydantic", "pytest", "safetensors.torch", "scipy.optimize", "scipy.stats", "seaborn", "sklearn.datasets",
-    "sklearn.linear_model", "statsmodels.api", "torch._dynamo", "torchvision", "tqdm.auto", "typer.testing", "yaml",
+    "IPython.core.interactiveshell", "av", "librosa", "matplotlib.pyplot", "nbformat", "papermill.cli",
+    "plotly.express", "pooch", "pydantic", "pytest", "safetensors.torch", "scipy.optimize", "scipy.stats", "seaborn",
+    "sklearn.datasets", "sklearn.linear_model", "statsmodels.api", "torch._dynamo", "torchvision", "tqdm.auto",
+    "typer.testing", "yaml",
 )
 
 
@@ -118,7 +119,7 @@ def _sites() -> list[str]:
 
 
 def _connected() -> socket.socket:
-    """A connection to a fork of the one process, which is started by whoever comes first, of all processes of pytest."""
+    """A connection to a fork of the one process; of all processes of pytest the first that asks starts it."""
     folder = Path(os.environ.setdefault("NURSERY", tempfile.mkdtemp()))
     _using(folder)
     connection, address = socket.socket(socket.AF_UNIX), folder / "socket"
@@ -147,8 +148,8 @@ def serve(folder: str) -> None:
         importlib.import_module(name)
     assert "repro" not in sys.modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks are buried by themselves
-    users, address = open(f"{folder}/users", "w"), f"{folder}/socket"
-    with users, socket.socket(socket.AF_UNIX) as listening:
+    address = f"{folder}/socket"
+    with open(f"{folder}/users", "w") as users, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"{address}.new")
         listening.listen()
         os.rename(f"{address}.new", address)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import torch
 from image_files import declared
 from made_clips import mp4_with_sound
 from made_up_images import use_tiny_trunk

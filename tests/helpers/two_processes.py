@@ -86,8 +86,8 @@ def forked(folder, *words):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    nursery = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2", TORCHELASTIC_RUN_ID="none",
-                      GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
+    nursery = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2",
+                      TORCHELASTIC_RUN_ID="none", GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
     pids = [nursery.start(folder, rank, *words) for rank in range(2)]
     statuses = [nursery.status(pid) for pid in pids]
     said = ["".join((folder / f"{pid}.{name}").read_text() for pid in pids) for name in ("out", "err")]

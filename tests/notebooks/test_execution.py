@@ -173,7 +173,7 @@ def test_claims_are_filtered_and_name_experiments(tmp_path):
 
 
 def test_a_wrong_parameter_stops_the_notebook(tmp_path):
-    process, notebook = execute("taxonomy", tmp_path, datset="ucla", kernel=True, **SMOKE)
+    process, notebook = execute("taxonomy", tmp_path, datset="ucla", **SMOKE)
     assert process.returncode != 0 and "did you mean 'dataset'" in process.stderr
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
