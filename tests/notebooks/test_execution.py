@@ -101,7 +101,7 @@ def test_printed_numbers_stand_in_tables_of_their_own(name, parameters, beginnin
 
 
 def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
-    notebook = executed("explore", tmp_path, kernel=True, **SMOKE)
+    notebook = executed("explore", tmp_path, **SMOKE)
     assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
     assert "CE+AD on ucla, paper recipe, seed 0, linear 81.5 %" in printed(notebook)
     assert len(pictures(notebook)) == 1 and runs(tmp_path) == []  # recorded poses; nothing is trained
