@@ -1,6 +1,7 @@
 """Fixtures that tests of several folders ask for by name."""
 
 import contextlib
+import functools
 import os
 import sys
 import tempfile
@@ -9,11 +10,12 @@ from pathlib import Path
 import pytest
 
 LONG = (  # files that take longest, begun first, so that no process works on alone in the end
-    "notebooks/test_execution.py", "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_claims.py",
-    "run/test_engine.py", "examples/test_fifth_paper.py", "image/test_processes.py",
-    "golden/test_golden.py", "image/test_pretrain.py", "run/test_contract.py", "test_fuzz.py",
-    "browser/test_jupyterlab.py", "test_cli_results.py", "test_benchmarks.py", "notebooks/test_notebooks.py",
-    "papers/taxonomy/test_glm.py", "report/test_markdown.py",
+    "notebooks/test_execution.py", "run/test_contract.py", "browser/test_jupyterlab.py", "golden/test_golden.py",
+    "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_markdown.py", "examples/test_fifth_paper.py",
+    "browser/test_book.py", "test_encoders.py", "test_experiments.py", "notebooks/test_explore.py",
+    "image/test_processes.py", "skeleton/test_pretrain.py", "test_book.py", "papers/test_claims.py",
+    "run/test_engine.py", "test_packaging.py", "run/test_measured_otherwise.py", "audiovisual/test_pretrain.py",
+    "papers/cmacc/test_tables.py", "report/test_plots.py",
 )
 
 OWN_RUNS = pytest.StashKey()
@@ -24,15 +26,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more th
 
 
 def pytest_configure(config):
-    """Runs of a folder of the tests' own, which other processes of theirs inherit: not those of whoever tests."""
+    """Folders of the tests' own, which other processes of theirs inherit: for runs, not those of whoever tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="runs-of-tests-")
-        os.environ["REPRO_RUNS"] = config.stash[OWN_RUNS].name
+        config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="tests-")
+        for variable in ("REPRO_RUNS", "NURSERY"):  # the latter of tests/helpers/nursery.py
+            os.environ[variable] = os.path.join(config.stash[OWN_RUNS].name, variable.lower())
+            os.mkdir(os.environ[variable])
     sys.addaudithook(refuse_runs_of_the_project)
 
 
 def pytest_unconfigure(config):
-    """Remove the folder of `pytest_configure`."""
+    """Remove the folders of `pytest_configure`."""
     if OWN_RUNS in config.stash:
         config.stash[OWN_RUNS].cleanup()
 
@@ -53,6 +57,16 @@ def pytest_collection_modifyitems(items):
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path, len(LONG)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def filmed_once():
+    """The bundled skeletons are made once per process, which takes two seconds, and not for every folder of data."""
+    from repro.skeleton import synthetic
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthetic, "generate", functools.cache(lambda film=synthetic.generate: tuple(film())))
+        yield
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 import importlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from nursery import python
 
 from benchmarks import gpu, skeleton_step
 
@@ -39,8 +38,7 @@ def test_every_part_of_a_gpu_measures_something_without_the_libraries_that_a_mac
     output = tmp_path / "results" / "gpu.json"
     own = {"REPRO_RUNS": str(tmp_path), "REPRO_DATA": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     script = SCRIPT.format(missing=MISSING, output=str(output))
-    done = subprocess.run([sys.executable, "-c", script], cwd=BENCHMARKS.parent, env=os.environ | own,
-                          capture_output=True, text=True)
+    done = python("-c", script, cwd=BENCHMARKS.parent, env=os.environ | own)
     assert done.returncode == 0, done.stderr
     results = json.loads(output.read_text())
     assert list(results) == ["hardware", *gpu.PARTS]

@@ -12,7 +12,10 @@ ROOT = manifest.project_root()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = ("python3 -m venv", "pip install", "pytest", "dask ")  # how commands of others begin
 ELSEWHERE = {  # by the test that executes them, or says what they do with files of its own
-    "tests/test_cli_results.py": ["repro figures --output drawn", "repro results export"],
+    "tests/test_cli_results.py": [
+        "repro figures --output drawn", "repro figures taxonomy_ucla --output drawn", "repro results export",
+        "repro claims --paper JCL"],
+    "tests/papers/test_claims.py": ["repro claims"],
     "tests/test_book.py": ["repro report"],
     "tests/report/test_markdown.py": ["repro report --markdown"],
     "tests/image/test_study.py": ["repro results weights KEY"],

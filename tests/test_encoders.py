@@ -76,7 +76,7 @@ def changed(path, target, tensors=None, **texts):
 
 
 @pytest.mark.parametrize("changes", [
-    {}, {"layers": "2", "bidirectional": "True", "head": "mlp"},
+    {"layers": "2", "bidirectional": "True", "head": "mlp"},
     {"select": "best_on_test", "decoder_input": "embedding"},
 ], ids=str)
 def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
@@ -103,7 +103,7 @@ def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_
     with safetensors.safe_open(half, framework="pt") as file:
         assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
     assert half.stat().st_size < 0.6 * whole.stat().st_size
-    features, expected = repro.load(half)(recordings), repro.load(whole)(recordings)
+    features, expected = (repro.load(path)(recordings[:99]) for path in (half, whole))
     assert features.dtype == torch.float32 and not torch.equal(features, expected)
     torch.testing.assert_close(features, expected, rtol=0, atol=2e-3)  # of values in [-1, 1]
 
@@ -243,5 +243,5 @@ def test_an_encoder_that_comes_along_is_a_cell_of_its_experiment(path, recording
     assert SkeletonRecipe.from_dict(encoder.recipe) == cell.recipe and cell.recipe.objectives == path.stem
     assert (cell.seed, cell.digest) == (encoder.provenance["seed"], encoder.provenance["digest"])
     assert not cell.departures and path.stat().st_size < 2.2e6
-    features = encoder(recordings)
-    assert features.shape == (len(recordings), cell.recipe.units) and features.isfinite().all()
+    features = encoder(recordings[:9])
+    assert features.shape == (9, cell.recipe.units) and features.isfinite().all()

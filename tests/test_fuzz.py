@@ -6,13 +6,13 @@ Whole, it is `python3 -m tests.campaigns.fuzz`.
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
 
 import pandas as pd
 import pytest
+from nursery import HELPERS, python
 
 from repro.recipe import choose
 from tests.campaigns import fuzz, processes
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limit
 
 
 def outcomes_of(module, *options):
-    command = [sys.executable, "-m", module, *options]
-    ended = subprocess.run(command, cwd=fuzz.COMMITTED.parents[2], capture_output=True, text=True, check=False)
+    root = fuzz.COMMITTED.parents[2]
+    ended = python("-m", module, *options, cwd=root, env=os.environ | {"PYTHONPATH": str(HELPERS)})
     assert ended.returncode in (0, 1), ended.stderr
     return [processes.Outcome(*json.loads(line)) for line in ended.stdout.splitlines()]
 

@@ -3,11 +3,10 @@
 import ast
 import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from nursery import python
 
 PACKAGE = Path(__file__).parents[1] / "repro"
 NOTEBOOKS = PACKAGE.parent / "notebooks"
@@ -115,5 +114,5 @@ def test_the_core_imports_without_the_extras():
     core += ["repro.cli", "repro.table"]
     assert "repro.skeleton.study" in core
     script = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import {', '.join(core)}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = python("-c", script, cwd=PACKAGE.parent, env={})
     assert done.returncode == 0, done.stderr

@@ -4,12 +4,12 @@ import io
 import itertools
 import os
 import stat
-import subprocess
 import sys
 
 import pandas as pd
 import pytest
 from command_line import refused
+from nursery import python
 
 from repro.data.disk import write_atomically
 
@@ -65,13 +65,14 @@ def test_a_stream_that_is_a_file_is_not_replaced(places):
     (places / "log").write_text("before\n")
     before = os.stat("log").st_ino
 
-    def run(name, **streams):
-        with open("log", "a") as log:
-            given = {stream: log for stream in streams}
-            return subprocess.run([sys.executable, "-m", "repro", *RUN, "--output", name], **given, check=False,
-                                  env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode
+    given = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = "import os, runpy, sys; os.dup2(os.open('log', os.O_WRONLY | os.O_APPEND), int(sys.argv.pop(1)))\n" \
+              "runpy.run_module('repro', run_name='__main__', alter_sys=True)"
 
-    assert run("//dev/fd/1", stdout=True) == 0 and run("/dev/stderr", stderr=True) == 2
+    def run(name, stream):
+        return python("-c", command, str(stream), *RUN, "--output", name, cwd=places, env=given).returncode
+
+    assert run("//dev/fd/1", 1) == 0 and run("/dev/stderr", 2) == 2
     assert os.stat("log").st_ino == before and (places / "log").read_text().startswith("before\nobjectives,")
 
 

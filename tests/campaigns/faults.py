@@ -7,7 +7,7 @@ trained, saved, evaluated and stored by the commands a reader gives, see `small_
 phase of an undisturbed run, uniformly over the time it takes, and every third run is killed twice. Where the machine is
 busy a kill may hit the phase before or after. The disk is slowed down, so that files are hit half written or not yet
 moved. Compared are all files that are left (results, states, logs without their times, prepared arrays) and what is
-printed. Two moments of each modality are tested every time (tests/run/test_faults.py).
+printed. One moment of each modality is tested every time (tests/run/test_faults.py).
 """
 
 import csv

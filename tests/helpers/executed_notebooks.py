@@ -1,8 +1,8 @@
 """Notebooks as a reader runs them, and what they show.
 
 Processes of `nursery` run papermill and the cells. Their parent has imported what a kernel would import for longer than
-most short notebooks take, and images are seen through a tiny trunk there. `kernel=True` starts a kernel all the same,
-as a reader's papermill does.
+most short notebooks take, and images are seen through a tiny trunk there. Kernels as a reader's papermill has them are
+started by tests/test_book.py and by README's first command.
 """
 
 import atexit
@@ -23,7 +23,8 @@ from nursery import Nursery
 import repro
 from repro.data import manifest
 
-FOLDER = manifest.project_root() / "notebooks"
+ROOT = manifest.project_root()
+FOLDER = ROOT / "notebooks"
 RESULTS = ("results", "results_taxonomy", "results_cmacc", "results_sce", "results_jcl")
 CELLLESS = ("claims", "glm", *RESULTS)  # they train nothing, and no parameter of theirs chooses cells
 SMOKE = {"preset": "smoke", "device": "cpu"}
@@ -43,36 +44,44 @@ def begin(name, **changes):
     return namespace
 
 
-def execute(name, folder, notebooks=FOLDER, kernel=False, **parameters):
-    """Run a notebook with papermill: (finished process, executed notebook), its runs below `folder`."""
-    words = [str(notebooks / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar"]
-    words += [] if kernel else ["--engine", "in_process"]
+def execute(name, folder, project=ROOT, **parameters):
+    """Run a notebook of the project, or of a copy of it, with papermill: (finished process, executed notebook).
+
+    Its runs are below `folder`.
+    """
+    words = [str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar",
+             "--engine", "in_process"]
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
     with tempfile.TemporaryDirectory(dir=folder) as place:
         (Path(place) / "command.json").write_text(json.dumps([str(folder), environment, words]))
-        pid = nursery().start(place)
-        status = nursery().status(pid)
+        pid = nursery(project).start(place)
+        status = nursery(project).status(pid)
         errors = (Path(place) / f"{pid}.err").read_text()
     return SimpleNamespace(returncode=status, stderr=errors), nbformat.read(folder / f"{name}.ipynb", as_version=4)
 
 
 @functools.cache
-def nursery():
+def nursery(project):
     """Processes that have imported what notebooks do."""
-    started = Nursery("executed_notebooks", Path(tempfile.gettempdir()))
+    started = Nursery("executed_notebooks", project)
     atexit.register(started.close)
     return started
 
 
 def warm_up():
-    """Import papermill and the package, let papermill know of `run_cells`, and give models of images a tiny trunk."""
+    """Import papermill and the package, let papermill know of `run_cells`, and give models of images a tiny trunk.
+
+    The bundled skeletons are made once.
+    """
     import papermill.cli  # noqa: F401
     import pytest
     import torch._dynamo  # noqa: F401  an optimiser's first step does
     from made_up_images import use_tiny_trunk
     from papermill.engines import Engine, papermill_engines
+
+    from repro.skeleton import synthetic
 
     for module in pkgutil.walk_packages(repro.__path__, "repro."):
         if not module.name.endswith("__main__"):
@@ -80,7 +89,9 @@ def warm_up():
     papermill_engines.register("in_process", type("InProcess", (Engine,), {
         "execute_managed_notebook": staticmethod(lambda manager, *_, **__: run_cells(manager.nb.cells)),
     }))
-    use_tiny_trunk(pytest.MonkeyPatch())  # for as long as the process lives
+    patch, recordings = pytest.MonkeyPatch(), tuple(synthetic.generate())  # for as long as the process lives
+    use_tiny_trunk(patch)
+    patch.setattr(synthetic, "generate", lambda: recordings)
 
 
 class Shell(InteractiveShell):

@@ -3,7 +3,8 @@
 import re
 import shutil
 import subprocess
-import sys
+
+from nursery import python
 
 from repro.data import manifest
 
@@ -44,8 +45,7 @@ def run(*words):
     cli.app(list(words), standalone_mode=False)
 """
     variables = {"PATH": "", "REPRO_RUNS": str(copy / "runs"), "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
-    command, options = [sys.executable, "-c", start + code], {"capture_output": True, "text": True}
-    ended = subprocess.run(command, cwd=copy, env=variables | environment, **options)
+    ended = python("-c", start + code, cwd=copy, env=variables | environment)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:])
 
@@ -59,7 +59,7 @@ def changed(folder, title, touched, commands):
     assert walk(title, copy) == touched
     told = run(copy, commands)
     if touched[-1].startswith("tests/"):
-        command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:xdist", touched[-1]]
-        ended = subprocess.run(command, cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True)
+        ended = python("-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", touched[-1], cwd=copy,
+                       env={"PYTHONPATH": str(copy), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
         assert "1 passed" in ended.stdout, ended.stdout
     return copy, told

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import torch
 from image_files import declared
 from made_clips import mp4_with_sound
 from made_up_images import use_tiny_trunk
@@ -117,7 +116,6 @@ def warm_up() -> None:
     """Do once what takes seconds the first time."""
     papers.tables()  # commands import them when they need them
     decode.log_mel(decode.aligned(decode.read_sound(mp4_with_sound(0.6, codec="mpeg4")), 0.0, 6))
-    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports the rest of torch
 
 
 def work(root: Path, modality: str, *options: str) -> None:

@@ -1,13 +1,16 @@
 """Two processes of `torchrun` that share image cells: their steps, or the command line, which can be killed.
 
-    python two_processes.py steps FOLDER               writes what each process computes to FOLDER/RANK.pt
-    python two_processes.py CHECKPOINTS WORDS...       `repro WORDS...`, killed after so many checkpoints (0: never)
+    steps FOLDER                 writes what each process computes to FOLDER/RANK.pt
+    CHECKPOINTS WORDS...         `repro WORDS...`, killed after so many checkpoints (0: never)
+
+These are words of `launched`, by `torchrun` itself, and of `forked`, by processes of a nursery that have its variables.
 """
 
 import dataclasses
 import functools
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 import torch
 from image_learners import CPU, DIGITS, in_float64, tiny, trace
 from made_up_images import made_up, use_tiny_trunk
+from nursery import Nursery
 from torch import distributed, nn
 
 from repro import cli
@@ -77,6 +81,30 @@ def small(patch):
     patch.setattr(training, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
+def forked(folder, *words):
+    """How two processes ended that are told of one another as `torchrun` would, and what they said: out and errors."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    nursery = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2",
+                      TORCHELASTIC_RUN_ID="none", GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
+    pids = [nursery.start(folder, rank, *words) for rank in range(2)]
+    statuses = [nursery.status(pid) for pid in pids]
+    said = ["".join((folder / f"{pid}.{name}").read_text() for pid in pids) for name in ("out", "err")]
+    nursery.close()
+    return statuses, *said
+
+
+def warm_up():
+    """Nothing more than what this file imports."""
+
+
+def work(root, rank, *words):
+    """One of two processes."""
+    os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
+    main(*words)
+
+
 def launched(folder, *words):
     """The finished `torchrun` of this file, its output as text, with runs in `folder`."""
     roots = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
@@ -112,10 +140,15 @@ def command_line(checkpoints, *words):
         cli.main()
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "steps":
+def main(first, *words):
+    """Do what these words say, see above."""
+    if first == "steps":
         distributed.init_process_group("gloo")
-        torch.save({name: steps(name) for name in LEARNERS}, f"{sys.argv[2]}/{distributed.get_rank()}.pt")
+        torch.save({name: steps(name) for name in LEARNERS}, f"{words[0]}/{distributed.get_rank()}.pt")
         distributed.destroy_process_group()
     else:
-        command_line(int(sys.argv[1]), *sys.argv[2:])
+        command_line(int(first), *words)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -107,7 +107,7 @@ def test_printed_numbers_stand_in_tables_of_their_own(name, parameters, beginnin
 
 
 def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
-    notebook = executed("explore", tmp_path, kernel=True, **SMOKE)
+    notebook = executed("explore", tmp_path, **SMOKE)
     assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
     assert "CE+AD on ucla, paper recipe, seed 0, linear 81.5 %" in printed(notebook)
     assert len(pictures(notebook)) == 1 and runs(tmp_path) == []  # recorded poses; nothing is trained
@@ -179,7 +179,7 @@ def test_claims_are_filtered_and_name_experiments(tmp_path):
 
 
 def test_a_wrong_parameter_stops_the_notebook(tmp_path):
-    process, notebook = execute("taxonomy", tmp_path, datset="ucla", kernel=True, **SMOKE)
+    process, notebook = execute("taxonomy", tmp_path, datset="ucla", **SMOKE)
     assert process.returncode != 0 and "did you mean 'dataset'" in process.stderr
     assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]

@@ -15,8 +15,9 @@ import torch
 from made_up_measures import finished_row
 from pandas import DataFrame
 from scipy import stats
+from typer.testing import CliRunner
 
-from repro import experiments, papers
+from repro import cli, experiments, papers
 from repro.papers import sources
 from repro.papers.cmacc import claims as cmacc
 from repro.papers.jcl import claims as jcl
@@ -73,8 +74,14 @@ def no_runs():
 
 @pytest.fixture(scope="module")
 def committed():
-    """Claims by id, the numbers behind them, and discrepancies by id."""
-    claims, numbers, discrepancies = sources.judged()
+    """Claims by id, the numbers behind them, and discrepancies by id, as `repro claims` has judged them."""
+    answers, judged = [], sources.judged
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "judged", lambda *asked: answers.append(judged(*asked)) or answers[-1])
+        ended = CliRunner().invoke(cli.app, ["claims"])
+    (claims, numbers, discrepancies), = answers
+    assert ended.exit_code == 0
+    assert [line.split()[0] for line in ended.stdout.splitlines()] == [*claims["id"], *discrepancies["id"]]
     return claims.set_index("id"), numbers, discrepancies.set_index("id")
 
 

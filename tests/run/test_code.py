@@ -3,9 +3,9 @@
 import ast
 import dataclasses
 import subprocess
-import sys
 
 import pytest
+from nursery import python
 
 from repro.image.recipe import IMAGES
 from repro.run import code
@@ -43,8 +43,7 @@ def test_training_is_refused_where_a_file_is_another_than_was_imported_even_if_r
     subprocess.run(["cp", "-r", code.PACKAGE, copy], check=True)
     beside = [code.PACKAGE.parent / name for name in ("data_manifests", "figures", "pyproject.toml")]
     subprocess.run(["cp", "-r", *beside, tmp_path], check=True)
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False,
-                          env={"PYTHONPATH": str(tmp_path), "REPRO_RUNS": str(tmp_path / "runs"), "PATH": ""})
+    done = python("-c", SCRIPT, cwd=tmp_path, env={"REPRO_RUNS": str(tmp_path / "runs"), "PATH": ""})
     *refused, last = done.stdout.splitlines() or [done.stderr]
     edited = f"{copy}/contrast/objectives.py has changed since it was imported; restart the kernel"
     assert [line[:len(edited)] for line in refused] == [edited] * 2 and last == "as it was"

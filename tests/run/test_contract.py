@@ -7,6 +7,7 @@ changes nothing, nor do probes along its training, and its steps can be recorded
 import copy
 import dataclasses
 import functools
+import itertools
 
 import pytest
 import torch
@@ -104,21 +105,26 @@ each_case = pytest.mark.parametrize(("make", "arguments", "changes"), CASES, ids
 
 @each_case
 def test_a_state_in_a_file_continues_to_the_last_bit(make, arguments, changes, tmp_path):
-    """From the start, within the first epoch, in the middle of the training and before its last step."""
+    """From the start, within the first epoch, in the middle of the training and before its last step, each to the next
+    of these, whose state it comes to.
+    """
     make = functools.partial(make, *arguments, **changes)
     undisturbed, values = make(), []
-    saved = {0, 1, undisturbed.total_steps // 2, undisturbed.total_steps - 1}
-    for step in range(undisturbed.total_steps):
+    total = undisturbed.total_steps
+    saved = sorted({0, 1, total // 2, total - 1, total})
+    for step in range(total + 1):
         if step in saved:
             torch.save(undisturbed.state_dict(), tmp_path / f"{step}.pt")
-        values.append(undisturbed.step())
+        if step < total:
+            values.append(undisturbed.step())
     assert len({tuple(value.tolist()) for value in values}) == len(values) >= 6
-    for step in saved:
-        resumed, state = make(seed=99), torch.load(tmp_path / f"{step}.pt", weights_only=True)
-        resumed.load_state_dict(state)
+    states = [torch.load(tmp_path / f"{step}.pt", weights_only=True) for step in saved]
+    for (step, state), (end, expected) in itertools.pairwise(zip(saved, states, strict=True)):
+        resumed = make(seed=99)
+        resumed.load_state_dict(copy.deepcopy(state))
         assert_equal_states(resumed.state_dict(), state)
-        assert torch.equal(trace(resumed, len(values) - step), torch.stack(values[step:])), step
-        assert_equal_states(resumed.state_dict(), undisturbed.state_dict())
+        assert torch.equal(trace(resumed, end - step), torch.stack(values[step:end])), step
+        assert_equal_states(resumed.state_dict(), expected)
 
 
 @pytest.mark.parametrize("make", [skeletons, images])

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from made_up_training import CELLS, Small, Trainer, cell, value
-from nursery import HELPERS
+from nursery import HELPERS, python
 
 from repro.run import engine
 from repro.run.engine import Pool, pool_of, run_cells, worked
@@ -392,11 +392,10 @@ def main():
 
 def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     (tmp_path / "script.py").write_text(ERRORS)
-    command = [sys.executable, "-c", "import script; script.main()"]
     (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
     path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
-    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    done = python("-c", "import script; script.main()", cwd=tmp_path, env=own)
     (summary, *failed, _), finished = json.loads(done.stdout.splitlines()[-1])
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
     gone = "its process was lost (perhaps for want of memory, unless it says why above)"
@@ -417,7 +416,7 @@ def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_sentence(tmp_
     (tmp_path / "script.py").write_text(
         "from made_up_training import CELLS, Trainer\n"
         "from repro.run.engine import Pool, run_cells\nfrom repro.run.store import Store\n"
-        f"run_cells(CELLS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(2))\n")
+        f"run_cells(CELLS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(1))\n")
     path = os.pathsep.join([str(HELPERS), str(Path(engine.__file__).parents[2])])
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path},
                           capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 import torch
+from made_up_images import use_tiny_trunk
 from made_up_training import CELL, Small
 from pandas import DataFrame
 
@@ -75,6 +76,7 @@ def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
     def measure(learner):
         return usual(learner) | {"weights": DataFrame({"layer": ["first", "last"], "norm": [1.5, 2.5]})}
 
+    use_tiny_trunk(monkeypatch)
     monkeypatch.delenv("REPRO_DATA")
     monkeypatch.setitem(vars(table.study), "measure", measure)
     torch.manual_seed(0)

@@ -14,8 +14,8 @@ from repro.run.group import check_alone, check_shared, shared
 def ranks(tmp_path_factory):
     """What each of two processes computes, by method."""
     folder = tmp_path_factory.mktemp("two")
-    ended = two_processes.launched(folder, "steps", str(folder))
-    assert ended.returncode == 0, ended.stderr
+    statuses, _, errors = two_processes.forked(folder, "steps", str(folder))
+    assert statuses == [0, 0], errors
     return [torch.load(folder / f"{rank}.pt") for rank in (0, 1)]
 
 

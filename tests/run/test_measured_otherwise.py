@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import torch
+from made_up_images import use_tiny_trunk
 from made_up_study import TOY, Toy, Two, cell_of, learners
 from other_values import others
 from states import assert_equal_states
@@ -219,6 +220,7 @@ MEASURED = [
 def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_step(
     name, asked, settings, tmp_path, monkeypatch, request
 ):
+    use_tiny_trunk(monkeypatch)
     table = find_table(name)
     study = table.study
     if study.name == "clips":
