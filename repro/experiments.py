@@ -86,8 +86,8 @@ def run_table(
 
     Returns:
         One row per recipe of which a cell is finished: what tells it apart, `departures` by name and value where there
-        are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, published,
-        difference (ours - published, NaN where these are not comparable: on data that come with the package, parts and
+        are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, printed,
+        difference (ours - printed, NaN where these are not comparable: on data that come with the package, parts and
         copies, with another preset than the paper's, with departures), preset, dataset; last the means of the table's
         measures. Accuracies in percent.
 

@@ -47,7 +47,7 @@ Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 ADDED = ("departures", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
-NUMBERS = ("ours", "std", "n_seeds", "published", "difference", "preset", "dataset")  # of a row, in this order
+NUMBERS = ("ours", "std", "n_seeds", "printed", "difference", "preset", "dataset")  # of a row, in this order
 COLUMNS = {*TAKEN, *CHOICES, *NUMBERS, *ADDED} - {"dataset"}  # as no other field of a recipe may be called
 FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
 
@@ -493,10 +493,10 @@ class Table:
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
         bundled, described = manifest.bundled(first["dataset"].iloc[0]), [*first.itertuples(index=False)]
-        table["published"] = [math.nan if bundled else self.printed(row) for row in described]
+        table["printed"] = [math.nan if bundled else self.printed(row) for row in described]
         comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
                       for row in described]
-        table["difference"] = (table["ours"] - table["published"]).where(comparable)
+        table["difference"] = (table["ours"] - table["printed"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
         for name in (name for name in measures if name in rows):
             means = groups[name].mean().where(groups[name].count() == groups.size())  # else it were of other seeds
@@ -542,7 +542,7 @@ class Table:
         """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
         parts: dict[str, None] = {}
         for row in self.numbers({cell.key: cell}, rows_of([cell], store)).to_dict("records"):
-            printed = "" if math.isnan(row["published"]) else f" (printed {row['published']:.4g})"
+            printed = "" if math.isnan(row["printed"]) else f" (printed {row['printed']:.4g})"
             parts[f"{row.get('target', self.measures[0])} {row['ours']:.4g}{printed}"] = None
         return ", ".join(parts) or "finished"  # no row of the table may be about it alone
 

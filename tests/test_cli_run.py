@@ -20,10 +20,10 @@ def test_run_trains_and_prints_the_table(repro, tmp_path):
     status, every, _ = repro(*SMOKE, "--all", "--output", str(tmp_path / "table.csv"))
     header, *rows = every.splitlines()
     columns = header.split()
-    assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "published"]
+    assert columns[:9] == ["objectives", "AE", "CE", "AD", "CD", "ours", "std", "n_seeds", "printed"]
     rows = [dict(zip(columns, row.split(), strict=True)) for row in rows]
     for row in rows:
-        assert row["published"] == "-" and row["preset"] == "smoke" and row["dataset"] == "synthetic"
+        assert row["printed"] == "-" and row["preset"] == "smoke" and row["dataset"] == "synthetic"
         assert shown[row["objectives"]] == f"{float(row['ours']):.1f} (1)"
     written = pd.read_csv(tmp_path / "table.csv")
     assert list(written) == columns and written["ours"].tolist() == pytest.approx(

@@ -77,7 +77,7 @@ def test_departures_stand_beside_the_recipe_over_the_same_seeds():
     rows = beside_recipe("squared_differences_ucla", cells).set_index("objectives")
     for name, row in rows.iterrows():
         assert row["usual"] == pytest.approx(usual[name][[*range(row["n_seeds"])]].mean())
-    assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("published") - 1
+    assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("printed") - 1
     departing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
     fewer = cells[cells["key"].map(departing).ne(2)]  # of the departing ones seeds 0 and 1
     row, = beside_recipe("released_head_ucla", fewer).itertuples()
@@ -147,7 +147,7 @@ def test_digests_may_depend_on_a_field():
     recipes = [find("mutual_information_augmented").declared.asked(
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
     assert [data.of(recipe) for recipe in recipes] == ["a" * 64, "b" * 64, ""]
-    assert math.isnan(results("mutual_information_augmented")["published"].max())
+    assert math.isnan(results("mutual_information_augmented")["printed"].max())
 
 
 @pytest.mark.parametrize("name", SAVED)

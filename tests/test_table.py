@@ -24,7 +24,7 @@ from repro.table import FROM_PRESET, Table, by_preset
 
 PRINTED = {("plain", 1): 60.0, ("heavy", 1): 70.0, ("heavy", 3): 75.0}
 COST = {"finished": "2026", "commit": "c"}
-TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
+TAIL = ["ours", "std", "n_seeds", "printed", "difference", "preset", "dataset"]
 
 
 def table(*rows, **changes):
@@ -312,7 +312,7 @@ def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
     assert list(found.columns) == [*TAIL, "knn1"]
     for (method, depth), row in found.iterrows():
         number = PRINTED.get((method, depth), math.nan)
-        np.testing.assert_equal([row["published"], row["difference"]], [number, row["ours"] - number])
+        np.testing.assert_equal([row["printed"], row["difference"]], [number, row["ours"] - number])
 
 
 @pytest.mark.parametrize("columns", [(), ("weight",), ("depth",)])
@@ -341,17 +341,17 @@ def test_cells_of_other_keys_are_passed_over_and_what_is_not_finished_has_no_row
     assert none.empty and list(none.columns) == ["method", "depth", *TAIL, "linear", "knn1"]
 
 
-@pytest.mark.parametrize(("preset", "trained", "dataset", "label", "published", "difference"), [
+@pytest.mark.parametrize(("preset", "trained", "dataset", "label", "printed", "difference"), [
     ("smoke", "smoke", "ucla", "ucla", 60.0, math.nan), ("paper", "paper", "ucla", "ucla (subset)", 60.0, math.nan),
     ("paper", "paper", "synthetic", "synthetic", math.nan, math.nan),
     ("quick", "paper", "ucla", "ucla", 60.0, math.nan), ("paper", "quick", "ucla", "ucla", 60.0, -10.0),
 ])
 def test_nothing_is_subtracted_where_the_preset_asked_for_or_data_are_other_than_the_papers(
-    preset, trained, dataset, label, published, difference
+    preset, trained, dataset, label, printed, difference
 ):
     found = numbers(SWEEP, lambda cell: written(dataclasses.replace(cell, preset=trained)) | {"dataset": label},
                     dataset, preset=preset, method="plain", depth=1)
-    np.testing.assert_equal(found[["published", "difference"]].to_numpy(), [[published, difference]])
+    np.testing.assert_equal(found[["printed", "difference"]].to_numpy(), [[printed, difference]])
     assert found[["preset", "dataset"]].values.tolist() == [[preset, label]] and "departures" not in found
 
 
@@ -359,7 +359,7 @@ def test_nothing_is_subtracted_from_a_row_that_departs():
     found = numbers(SWEEP, lambda cell: written(cell, 50.0 + cell.recipe.batch), "ucla", method="plain", batch="8,4")
     assert list(found.columns)[:5] == ["method", "depth", "batch", "departures", "ours"]
     assert found["departures"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
-    np.testing.assert_equal(found["published"].tolist(), [60.0, 60.0, math.nan, math.nan])
+    np.testing.assert_equal(found["printed"].tolist(), [60.0, 60.0, math.nan, math.nan])
     np.testing.assert_equal(found["difference"].tolist(), [-2.0, math.nan, math.nan, math.nan])
 
 
@@ -553,7 +553,7 @@ def test_of_several_learners_the_mean_counts_and_none_is_trained_again_where_the
     assert len(list(folder.glob("*/checkpoint.pt"))) == 1
     monkeypatch.setattr(Two, "step", None)
     found = run_table("methods", method="both", **OPTIONS)  # of quick on bundled data: two steps of 0.1 x 2
-    assert found["ours"].tolist() == pytest.approx([(0.4 + 10.4) / 2]) and found["published"].isna().all()
+    assert found["ours"].tolist() == pytest.approx([(0.4 + 10.4) / 2]) and found["printed"].isna().all()
     assert (folder / "checkpoint.pt").exists() and not list(folder.glob("*/checkpoint*"))
     result = json.loads((folder / "result.json").read_text())
     assert (result["select"], result["evaluation"], result["cost"]["steps"]) == ("both", 2, 2.0)

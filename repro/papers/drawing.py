@@ -128,7 +128,7 @@ def _single_runs(experiment: experiments.Experiment, cells: DataFrame) -> DataFr
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
-    """The rows of an experiment that departs from its recipe, with `usual` before `published`: what the recipe has.
+    """The rows of an experiment that departs from its recipe, with `usual` before `printed`: what the recipe has.
 
     That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
     them is not finished.
@@ -142,5 +142,5 @@ def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
     by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
     own = [*rows.columns[: rows.columns.get_loc("ours")].drop("departures", errors="ignore")]
     usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
-    rows.insert(rows.columns.get_loc("published"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
+    rows.insert(rows.columns.get_loc("printed"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
     return rows

@@ -439,7 +439,7 @@ def agrees(claim: Claim, results: Results) -> tuple[Decision, Numbers]:
     runs, kinds = runs_of(rows, claim.measure)
     names = {pair.first: pair.name for pair in found}
     own = runs[runs.index.isin([*names])]
-    table = statistics.entries(own, rows.groupby("recipe")["published"].first(), kinds[own.index])
+    table = statistics.entries(own, rows.groupby("recipe")["printed"].first(), kinds[own.index])
     numbers = {names[row.Index]: Estimate(row.difference, row.error, row.df, (int(own.loc[row.Index].count()), 1))
                for row in table.itertuples()} | dict.fromkeys(missing, MISSING)
     narrow = all(entry.reach() <= claim.margin for entry in numbers.values())  # of missing ones the reach is NaN

@@ -44,7 +44,7 @@ class Plot:
     Attributes:
         caption: what it shows, in words, without provenance.
         x: column of numbers, which are across and joined by lines, or of names, which go from the top downwards.
-        y: column of values, on the other axis; of tables with `std` and, where the paper prints some, `published`.
+        y: column of values, on the other axis; of tables with `std` and, where the paper prints some, `printed`.
         hue, panel: columns that tell lines and panels apart, if any.
         xlabel: of numbers across, which all panels share; without one every panel has numbers of its own.
         ylabel: of values; rows with a column `unit` have this instead, and a panel for each.
@@ -102,7 +102,7 @@ class Plot:
             "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
             "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
             "n_seeds": rows.get("n_seeds", 1),
-            "printed": rows.get("published", math.nan),
+            "printed": rows.get("printed", math.nan),
             "reference": rows[self.reference] if self.reference else math.nan,
         })
         data = runs
@@ -273,7 +273,7 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
         measure = next((name for name in measures if (alike[name].nunique() > 1).any()), "ours")
         ylabel = style.MEASURED.get(measure, measure.replace("_", " "))
         drawing = Plot(caption=caption_of(drawing), x=named, y=measure, ylabel=ylabel)
-        rows = rows if measure == "ours" else rows.drop(columns="published").assign(std=math.nan)
+        rows = rows if measure == "ours" else rows.drop(columns="printed").assign(std=math.nan)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = [{name: value for name, value in row.items() if name not in further}

@@ -68,8 +68,8 @@ def beside(rows: DataFrame) -> DataFrame:
     """
     names, _ = _telling_apart(rows)
     table = names.assign(ours=measured(rows))
-    if rows["published"].notna().any():
-        table["printed"] = rows["published"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
+    if rows["printed"].notna().any():
+        table["printed"] = rows["printed"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
     if rows["difference"].notna().any():
         table["difference"] = rows["difference"].map(lambda value: "" if math.isnan(value) else f"{value:+.1f}")
     return table

@@ -27,7 +27,7 @@ run("run", "image_methods", "--dataset", "svhn", "--subset", "--preset", "smoke"
 names = {"dataset": "svhn", "subset": True, "preset": "smoke", "seeds": "0", "device": "cpu"}
 print("settings", notebook.begin(names, "temperature_grid"))
 grid = repro.TABLES["temperature_grid"]
-print("published", *(grid.printed(row.recipe) for row in grid.asked("svhn", "paper")[:2]))
+print("printed", *(grid.printed(row.recipe) for row in grid.asked("svhn", "paper")[:2]))
 
 folder = data.manifest.data_root() / "svhn"  # the official distribution, made up
 folder.mkdir(parents=True)
@@ -64,5 +64,5 @@ def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
     assert title.startswith("svhn (part.npz)") and any(line.split()[:1] == ["ressl"] for line in lines)
     own = {line.split()[0]: line for line in lines if line}  # of the script itself
     assert "'dataset': 'svhn'" in own["settings"]
-    assert own["published"] == "published nan nan" and own["read"] == "read [True, True] True True"
+    assert own["printed"] == "printed nan nan" and own["read"] == "read [True, True] True True"
     assert "of images than svhn: train 512, test 20; expected train 73,257, test 26,032; " in own["refused"]

@@ -142,11 +142,11 @@ def test_any_field_of_the_recipe_is_a_parameter():
 
 
 def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
-    table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "published": [None, None],
+    table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "printed": [None, None],
                        "departures": [{"layers": 3, "td_crop": None}, {}]})
     html = notebook.shown(table, precision=1).to_html()
     assert "layers=3, td_crop=none<" in html
-    assert "ours" in html and "50.1<" in html and "published" not in html and "nan" not in html
+    assert "ours" in html and "50.1<" in html and "printed" not in html and "nan" not in html
     assert "<td" in html and "&lt;b&gt;" in notebook.shown(table.assign(dataset="<b>")).to_html()
     with pytest.raises(ValueError, match="train='missing' trains it"):
         notebook.shown(table[:0])

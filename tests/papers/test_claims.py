@@ -177,7 +177,7 @@ def test_how_categories_differ_is_told_of_all_encoders_together(committed):
 def test_mixing_is_judged_by_one_measure_in_print_and_here(committed):
     ours = experiments.results("taxonomy_ucla").query("objectives != 'random'").set_index("objectives")
     for claim, compared, values in (
-        ("T20", "mixed over unmixed, UCLA", ours["published"]), ("T21", "points minus 2", ours["ours"] - 2)):
+        ("T20", "mixed over unmixed, UCLA", ours["printed"]), ("T21", "points minus 2", ours["ours"] - 2)):
         mixed = values.index.map(lambda name: {"AE", "CE"} <= {*name.split("+")} or {"AD", "CD"} <= {*name.split("+")})
         lead = values[mixed].max() - values[~mixed].max() - (2 if claim == "T21" else 0)
         assert number(committed, claim, compared)["value"] == pytest.approx(lead)
@@ -204,7 +204,7 @@ def test_the_printed_column_stands_beside_a_constant_and_shuffled_ones(committed
     said = [number(committed, "T10", name)["value"] for name in (
         "root mean square of 12", "of the best constant", "correlation")]
     table = experiments.results("taxonomy_ucla").set_index("objectives")
-    ours, theirs = table.drop(index=["random", "AE", "AE+CD", "AE+AD+CD"])[["ours", "published"]].to_numpy(float).T
+    ours, theirs = table.drop(index=["random", "AE", "AE+CD", "AE+AD+CD"])[["ours", "printed"]].to_numpy(float).T
     assert said == pytest.approx([((ours - theirs) ** 2).mean() ** 0.5, theirs.std(), stats.pearsonr(ours, theirs)[0]])
     rows = committed[1].query("id == 'T10' and error > 0")
     refuted = rows[rows["p"] * len(rows) < 0.05]

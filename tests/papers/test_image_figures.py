@@ -18,9 +18,9 @@ def grid_table(dataset="cifar10") -> DataFrame:
     """The printed grid of CIFAR-10 with made-up values of ours."""
     table = printed("sce_temperature_long").query("dataset == 'CIFAR10'")
     rows = DataFrame({"method": "sce", "temperature": table["tau"], "key_temperature": table["tau_m"]})
-    rows = rows.assign(ours=table["top1"] - 3, published=table["top1"])
+    rows = rows.assign(ours=table["top1"] - 3, printed=table["top1"])
     ressl = DataFrame({"method": "ressl", "temperature": 0.1, "key_temperature": [0.04, 0.05, 0.1]})
-    rows = pd.concat([rows, ressl.assign(ours=[88.0, 87.0, 20.0], published=NAN)], ignore_index=True)
+    rows = pd.concat([rows, ressl.assign(ours=[88.0, 87.0, 20.0], printed=NAN)], ignore_index=True)
     return rows.assign(std=0.25, n_seeds=3, preset="paper", dataset=dataset).sample(frac=1, random_state=0)
 
 
@@ -51,7 +51,7 @@ def test_grid_shows_every_value():
     np.testing.assert_array_equal(missing, [True, False, False, True, True, True, True, False])
     np.testing.assert_array_equal(found["ReSSL, ours"].compressed(), [88.0, 87.0, 20.0])
     assert_legible(figure)
-    unprinted = values(sce.temperature_grid(grid_table("digits").assign(published=NAN)))
+    unprinted = values(sce.temperature_grid(grid_table("digits").assign(printed=NAN)))
     assert list(unprinted) == ["SCE, ours", "ReSSL, ours"]
     best = f"{expected.max() - 3:.1f}"
     assert f"at {best} ± 0.2 %" in figure.get_suptitle()

@@ -47,7 +47,7 @@ def named(*estimates):
 
 def results(values, *, level=PAPER, apart=("method", "keys"), **columns):
     """Rows of methods and keys with the runs given: (method, keys) -> values by seed."""
-    rows = [{"method": method, "keys": keys, "ours": value, "seed": seed, "published": NAN, **columns}
+    rows = [{"method": method, "keys": keys, "ours": value, "seed": seed, "printed": NAN, **columns}
             for (method, keys), runs in values.items() for seed, value in enumerate(runs)]
     return Results(DataFrame(rows), [*apart], level)
 
@@ -303,7 +303,7 @@ def column(away=0.0, *, seeds=3, rows=8):
 
 def beside_print(values):
     source = results(values)
-    return source._replace(rows=source.rows.assign(published=5.0 * (source.rows["keys"] - 1)))
+    return source._replace(rows=source.rows.assign(printed=5.0 * (source.rows["keys"] - 1)))
 
 
 @pytest.mark.parametrize(("values", "margin", "verdict"), [
@@ -324,7 +324,7 @@ def test_a_column_that_reaches_just_as_far_as_the_margin_agrees():
 
 def test_a_column_that_a_shuffled_one_meets_as_well_agrees_with_nothing():
     source = beside_print(column())
-    source = source._replace(rows=source.rows.assign(published=17.5, ours=17.5 + source.rows["ours"] % 1))
+    source = source._replace(rows=source.rows.assign(printed=17.5, ours=17.5 + source.rows["ours"] % 1))
     verdict, _, numbers = judged(source, "method=jcl", rule="agrees", margin=99)
     assert verdict == "undecided" and numbers["shuffled columns as near"].value == 1
 

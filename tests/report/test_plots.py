@@ -28,7 +28,7 @@ BY = ["objectives", "measure", "td_queue", "frequency", "sampler", "posterior", 
       "rows", "source", "term"]
 ROWS = DataFrame({
     "method": ["a", "b"] * 2, "size": [10, 10, 20, 20], "target": "x", "ours": [50.0, 51.0, 50.5, 52.0],
-    "std": [0.5, 0.2, math.nan, 0.1], "n_seeds": [3, 3, 1, 3], "published": [50.1, math.nan, 51.2, math.nan],
+    "std": [0.5, 0.2, math.nan, 0.1], "n_seeds": [3, 3, 1, 3], "printed": [50.1, math.nan, 51.2, math.nan],
     "preset": "paper", "dataset": "ucla",
 })
 LINES = Plot(caption="Lines.", x="size", hue="method", looks={"b": style.OURS})
@@ -69,12 +69,12 @@ def test_data_are_those_of_the_rows_and_nothing_printed_stands_beside_bundled_da
     data = LINES.data(ROWS)
     pd.testing.assert_frame_equal(
         data[["x", "value", "std", "n_seeds", "printed"]],
-        ROWS[["size", "ours", "std", "n_seeds", "published"]].set_axis(
+        ROWS[["size", "ours", "std", "n_seeds", "printed"]].set_axis(
             ["x", "value", "std", "n_seeds", "printed"], axis="columns"))
     drawn = {line.get_label(): line.get_ydata() for line in LINES(ROWS).axes[0].lines}
     np.testing.assert_array_equal(drawn["ours"], [51.0, 52.0])
     np.testing.assert_array_equal(drawn["a, printed"], [50.1, 51.2])
-    bundled = LINES(ROWS.assign(dataset="synthetic", preset="quick", published=math.nan))
+    bundled = LINES(ROWS.assign(dataset="synthetic", preset="quick", printed=math.nan))
     assert "a, printed" not in [line.get_label() for line in bundled.axes[0].lines]
     assert "not comparable" in "".join(text.get_text() for text in bundled.texts)
 
@@ -105,7 +105,7 @@ def test_differences_have_twice_the_standard_error_of_two_means():
 def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
     """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
     draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
-    rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "published": math.nan,
+    rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "printed": math.nan,
                        "ours": 60 + lead + noise[seed] + 0.1 * draws.standard_normal()}
                       for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
                       for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")

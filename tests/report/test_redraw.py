@@ -48,7 +48,7 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
     assert {path.name for path in (tmp_path / "one").iterdir()} == {".figures.lock", *(path.name for path in written)}
     table = pd.read_csv(tmp_path / "one" / "short.csv")
     assert table["objectives"].tolist() == ["random", "CE", "CE+AD"] and table["n_seeds"].tolist() == [2] * 3
-    assert table["published"].tolist() == [52.01, 83.73, 85.70] and table["difference"].notna().all()
+    assert table["printed"].tolist() == [52.01, 83.73, 85.70] and table["difference"].notna().all()
     caption, source = told(tmp_path / "one" / "short")
     assert sorted(source.pop("cells")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}

@@ -10,12 +10,12 @@ from repro.report.text import WIDTH, across, markdown, readable
 
 ROWS = pd.DataFrame({
     "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
-    "n_seeds": [3, 4, 0], "published": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
+    "n_seeds": [3, 4, 0], "printed": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
     "preset": "paper", "dataset": "ucla",
 })
 SWEPT = pd.DataFrame({
     "method": ["a", "a", "b"], "keys": [1, 2, 1], "ours": [50.0, 61.26, 40.0], "std": [math.nan, 1.04, 0.0],
-    "n_seeds": [1, 3, 2], "published": [51.5, math.nan, math.nan], "difference": [-1.5, math.nan, math.nan],
+    "n_seeds": [1, 3, 2], "printed": [51.5, math.nan, math.nan], "difference": [-1.5, math.nan, math.nan],
     "preset": "paper", "dataset": "x",
 })
 

@@ -8,7 +8,7 @@ from pandas import DataFrame
 from repro.audiovisual import CHARACTERS
 from repro.data import manifest
 from repro.papers.cmacc.claims import beyond_random
-from repro.papers.cmacc.published import ENCODERS, NAMES
+from repro.papers.cmacc.printed_numbers import ENCODERS, NAMES
 from repro.report import style
 from repro.report.plots import LINE, Picture, Plot
 from repro.report.style import Look

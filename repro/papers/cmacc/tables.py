@@ -9,7 +9,7 @@ from repro.audiovisual import CHARACTERS, MODALITIES
 from repro.audiovisual.recipe import CLIPS, METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.splits import DATASETS
 from repro.data import manifest
-from repro.papers.cmacc.published import (
+from repro.papers.cmacc.printed_numbers import (
     FEATURES,
     printed_approach,
     printed_sampler,

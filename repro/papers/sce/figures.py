@@ -68,14 +68,14 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     Args:
         table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
-            n_seeds, published, preset, dataset; accuracies in percent, temperatures without unit.
+            n_seeds, printed, preset, dataset; accuracies in percent, temperatures without unit.
 
     Raises:
         ValueError: if the table has a cell twice.
 
     Source: SCE supplement, Table 2.
     """
-    table = table.assign(printed=table["published"], exact=math.nan)
+    table = table.assign(exact=math.nan)
     sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
     maps = [("SCE, ours", sce, "ours", "std"), ("SCE, printed", sce, "printed", "exact"),
             ("ReSSL, ours", ressl, "ours", "std")]

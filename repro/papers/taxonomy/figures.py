@@ -53,15 +53,15 @@ def taxonomy(table: DataFrame) -> Figure:
 
     Args:
         table: one row per subset: objectives ("AE+CE", or "random"), AE, CE, AD, CD (0 or 1), ours, std, n_seeds,
-            published, preset, dataset; accuracies in percent.
+            printed, preset, dataset; accuracies in percent.
     """
     random = table["objectives"] == "random"
-    ordered = pd.concat([table[random], table[~random].sort_values(["ours", "published"])], ignore_index=True)
-    published = ordered["published"]
-    heights = [3.4, *([2.0] if published.notna().any() else []), 1.3]
+    ordered = pd.concat([table[random], table[~random].sort_values(["ours", "printed"])], ignore_index=True)
+    theirs = ordered["printed"]
+    heights = [3.4, *([2.0] if theirs.notna().any() else []), 1.3]
     figure, stack = style.panels(0.5 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
     top, *middle, bottom = stack
-    style.mark(top, ordered.index, published, style.PRINTED, hollow=True)
+    style.mark(top, ordered.index, theirs, style.PRINTED, hollow=True)
     style.mark(top, ordered.index, ordered["ours"], style.OURS, ordered["std"])
     for baseline in table.loc[random, "ours"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
@@ -75,15 +75,15 @@ def taxonomy(table: DataFrame) -> Figure:
         if errors.notna().any():
             edges, band = [*ordered.index - 0.5, len(ordered) - 0.5], errors.to_numpy()[[*ordered.index, -1]]
             axes.fill_between(edges, -band, band, color=style.PALE, linewidth=0, step="post", label="twice the error")
-        style.mark(axes, ordered.index, ordered["ours"] - published, Look("ours $-$ printed", style.INK, "o"))
+        style.mark(axes, ordered.index, ordered["ours"] - theirs, Look("ours $-$ printed", style.INK, "o"))
         axes.set_ylabel("ours $-$ printed\n(points)")
     for axes in (top, *middle):
         style.span(axes, "y", 5)
     _membership(bottom, ordered["objectives"])
-    return style.finish(figure, _best(ordered, published), style.heading(table))
+    return style.finish(figure, _best(ordered, theirs), style.heading(table))
 
 
-def _best(table: DataFrame, published: Series) -> str:
+def _best(table: DataFrame, theirs: Series) -> str:
     """Which objective is highest here, where seeds tell it from the next, and printed; of one row what it has."""
     trained = table[table["objectives"] != "random"].dropna(subset="ours").sort_values("ours", ascending=False)
     if trained.empty:
@@ -96,7 +96,7 @@ def _best(table: DataFrame, published: Series) -> str:
     lead, named = best["ours"] - trained["ours"].iloc[1], f"Highest here is {best['objectives']}"
     if not lead > 2 * math.hypot(*errors.iloc[:2]):
         named = f"{named}, which seeds do not tell from {trained['objectives'].iloc[1]}"
-    in_print = f"; in print {table.loc[published.idxmax(), 'objectives']}" if published.count() > 1 else ""
+    in_print = f"; in print {table.loc[theirs.idxmax(), 'objectives']}" if theirs.count() > 1 else ""
     return f"{named}{above}{in_print}"
 
 
@@ -122,7 +122,7 @@ def _membership(axes: Axes, objectives: Series) -> None:
 
 def by_measure(rows: DataFrame) -> DataFrame:
     """Rows of `encoder_collapse` for each measure: accuracies, those of standardised readouts as lines, and spread."""
-    alone = rows.assign(std=math.nan, published=math.nan)
+    alone = rows.assign(std=math.nan, printed=math.nan)
     parts = [rows.assign(unit=ACCURACY, line=rows["objectives"])]
     if "linear_standardised" in rows:
         parts.append(alone.assign(unit=ACCURACY, line=rows["objectives"] + ", standardised",
@@ -193,7 +193,7 @@ def unmodified(rows: DataFrame) -> DataFrame:
     rows = rows[(rows["entry"] == rows["objectives"]) & rows["measure"].isin(["linear", "linear_best"])]
     known = (rows["dataset"] == "ucla") & (rows["preset"] == "paper")
     in_print = rows["objectives"].map(glm.printed_by_objective()["UCLA"])
-    return by_terms(rows.assign(print=in_print.where(known)))
+    return by_terms(rows.assign(printed=in_print.where(known)))
 
 
 def _falling(plot: Plot, data: DataFrame) -> str:
@@ -207,7 +207,7 @@ ALONG_TRAINING = Plot(
     caption="Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
     "standard deviation; the mean accuracy of the best of the probe's epochs on the test split, which the released "
     "code reports; and the printed value.",
-    x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="print",
+    x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="printed",
     reference_label="printed", xlabel="epoch", columns=3, finding=_falling,
     foot="Rows of panels have scales of their own.",
     looks={"linear": Look("last epoch of the probe", style.BLUE, "o"),

@@ -54,7 +54,7 @@ def test_no_category_is_both_best_and_worst_and_equal_ones_come_by_name(categori
 def test_categories_stand_in_a_panel_for_each_number_of_negatives():
     rows = DataFrame({"sampler": ["random", "gradient"] * 2, "batch": [64, 64, 32, 32], "target": "video", "std": 1.6,
                       "ours": [41.0, 56.0, 21.0, 24.0], "expected": [40.0, 40.0, 20.0, 20.0], "dataset": "synthetic",
-                      "preset": "quick", "n_seeds": 3, "published": np.nan})
+                      "preset": "quick", "n_seeds": 3, "printed": np.nan})
     data = figures.DIVERSITY.data(rows)
     assert data["panel"].tolist() == ["negatives of pictures\nM = 32"] * 2 + ["negatives of pictures\nM = 64"] * 2
     assert data["value"].tolist() == [21.0, 24.0, 41.0, 56.0] and data["reference"].tolist() == [20.0, 20.0, 40.0, 40.0]

@@ -23,7 +23,7 @@ from repro.report.text import remarks
 COLUMNS = {"ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50"}
 NOTE = "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700"
 NAN, NOTHING = math.nan, (math.nan,) * 3
-TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset", "trained_on"]
+TAIL = ["ours", "std", "n_seeds", "printed", "difference", "preset", "dataset", "trained_on"]
 LAYOUTS = {
     "cross_modal": ["approach", "target", *TAIL],
     "ohem_vs_active": ["sampler", "batch", "target", *TAIL],
@@ -204,7 +204,7 @@ def test_tables_1_and_2_on_kinetics_sound():
     for choices, name in (({"method": "smoco", "extra_layer": False}, "SMoCo"),
                           ({"method": "cmacc", "sampler": "released", "extra_layer": True}, "CM-ACC")):
         frame = frame_of("cross_modal", "kinetics_sound", **choices)  # of the row it contradicts least
-        assert set(frame["approach"]) == {name} and frame["published"].isna().all()
+        assert set(frame["approach"]) == {name} and frame["printed"].isna().all()
     frame, first = frame_of("cross_modal", "kinetics_sound"), as_printed("cmacc_table1").set_index("approach")
     approaches = list(first.index)
     assert list(dict.fromkeys(frame["approach"])) == [*approaches[:6], "CM-ACC, feature embedding", "CM-ACC"]
@@ -212,11 +212,11 @@ def test_tables_1_and_2_on_kinetics_sound():
         "Feature Embedding"].reindex(first.columns)
     for row in frame.itertuples():
         expected = number(first.loc[row.approach, COLUMNS[row.target]])
-        assert row.published == expected
+        assert row.printed == expected
         comparable = row.approach == "Scratch"  # the others are on some classes fewer, which is a departure
         assert row.difference == pytest.approx(row.ours - expected if comparable else NAN, nan_ok=True)
         assert row.departures == ({} if comparable else {"data": NOTE})
-    typed = frame.set_index(["approach", "target"])["published"]
+    typed = frame.set_index(["approach", "target"])["printed"]
     assert typed["XMoCo", "esc50"] == 73.0 and typed["CM-ACC, feature embedding", "ucf101"] == 74.5
 
 
@@ -228,10 +228,10 @@ def test_table_3_on_kinetics_700():
         column = f"{COLUMNS[row.target]}_M{row.batch}"
         known = row.sampler in names and column in table.columns
         expected = number(table.loc[names[row.sampler], column]) if known else NAN
-        assert row.published == pytest.approx(expected, nan_ok=True)
-    typed = frame.set_index(["sampler", "batch", "target"])["published"]
+        assert row.printed == pytest.approx(expected, nan_ok=True)
+    typed = frame.set_index(["sampler", "batch", "target"])["printed"]
     assert typed["gradient", 128, "ucf101"] == 79.2 and typed["ohem", 32, "hmdb51"] == 26.8
-    assert frame_of("ohem_vs_active", "audioset")["published"].isna().all()
+    assert frame_of("ohem_vs_active", "audioset")["printed"].isna().all()
 
 
 @pytest.mark.parametrize(("dataset", "choices", "expected"), [
@@ -253,7 +253,7 @@ def test_table_3_on_kinetics_700():
 def test_tables_4_to_6(dataset, choices, expected):
     rows = frame_of("transfer", dataset, **{"video_trunk": "r3d18"} | choices)
     assert rows["target"].tolist() == [*COLUMNS]
-    assert rows["published"].tolist() == pytest.approx(list(expected), nan_ok=True)
+    assert rows["printed"].tolist() == pytest.approx(list(expected), nan_ok=True)
 
 
 def test_what_is_not_quite_the_papers_is_a_departure():
@@ -266,14 +266,14 @@ def test_what_is_not_quite_the_papers_is_a_departure():
 def test_table_4_pre_trained_on_ucf101():
     """Three encoders, each pre-trained on a split's training part: their mean is what is printed, not one of them."""
     frame = frame_of("transfer", "ucf101", split="1,2,3")
-    assert frame["published"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
+    assert frame["printed"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
     splits = asked(TABLES["transfer"], "ucf101", split="1,2,3")
     stored = finished(splits, measures())
     stored["cost"] = [json.dumps({"finished": "", "device": f"no. {cell.recipe.split // 3}"}) for cell in splits]
     frame = TABLES["transfer"].numbers({cell.key: cell for cell in splits}, stored)
     assert remarks(frame) == ["all rows: 2 runs on no. 0, 1 on no. 1"]
     frame = frame_of("transfer", "ucf101", split="2,1")
-    assert frame["published"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
+    assert frame["printed"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
 
 
 def test_the_mean_over_folds_is_of_each_seed_and_approach():
@@ -323,4 +323,4 @@ def test_departures_are_said_and_nothing_is_printed_beside_bundled_data(table):
     everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
     expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
     assert frame["departures"].tolist() == (expected or [everything] * len(frame))
-    assert frame[["published", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()
+    assert frame[["printed", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()

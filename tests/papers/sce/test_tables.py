@@ -30,13 +30,13 @@ def test_printed_accuracies_stand_at_their_temperatures(dataset, subset):
     rows = laid_out(GRID, dataset, subset=subset)
     grid = as_printed("sce_temperature").set_index(["dataset", "tau"])
     sce = rows[rows["method"] == "sce"]
-    assert len(sce) == 16 and sce["published"].nunique() >= 12
+    assert len(sce) == 16 and sce["printed"].nunique() >= 12
     for row in sce.itertuples():
         value = float(grid.loc[(NAMES[dataset], f"{row.temperature:.1f}"), f"tau_m_{row.key_temperature:.2f}"])
-        assert row.published == value
+        assert row.printed == value
         expected = math.nan if subset else row.ours - value  # of a part of the data, or a copy, nothing is subtracted
         assert row.difference == pytest.approx(expected, nan_ok=True)
-    assert rows.loc[rows["method"] == "ressl", ["published", "difference"]].isna().all(axis=None)
+    assert rows.loc[rows["method"] == "ressl", ["printed", "difference"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize(("dataset", "temperature", "key_temperature"), [
@@ -44,4 +44,4 @@ def test_printed_accuracies_stand_at_their_temperatures(dataset, subset):
 ])
 def test_nothing_is_printed_for_other_data_and_between_the_printed_temperatures(dataset, temperature, key_temperature):
     rows = laid_out(GRID, dataset, temperature=temperature, key_temperature=key_temperature)
-    assert len(rows) >= 4 and rows[["published", "difference"]].isna().all(axis=None)
+    assert len(rows) >= 4 and rows[["printed", "difference"]].isna().all(axis=None)

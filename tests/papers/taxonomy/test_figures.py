@@ -22,7 +22,7 @@ def taxonomy_table(dataset="ucla") -> DataFrame:
     subsets = DataFrame(list(itertools.product((0, 1), repeat=4)), columns=OBJECTIVES)
     names = ["+".join(name for name in OBJECTIVES if row[name]) or "random" for _, row in subsets.iterrows()]
     ours = np.random.default_rng(0).permutation(np.linspace(40.0, 90.0, 16))
-    rows = subsets.assign(objectives=names, ours=ours, std=1.5, n_seeds=3, published=ours + 3,
+    rows = subsets.assign(objectives=names, ours=ours, std=1.5, n_seeds=3, printed=ours + 3,
                           difference=-3.0, preset="paper", dataset=dataset)
     return rows.sample(frac=1, random_state=0)
 
@@ -36,19 +36,19 @@ def test_taxonomy_plots_the_table_random_first_then_sorted_what_was_not_run_last
     table = taxonomy_table()
     table.loc[table["objectives"].isin(["CE", "AE+CD"]), ["ours", "std", "n_seeds"]] = [NAN, NAN, 0]
     random, others = (table[(table["objectives"] == "random") == first] for first in (True, False))
-    expected = pd.concat([random, others.sort_values(["ours", "published"])])
+    expected = pd.concat([random, others.sort_values(["ours", "printed"])])
     found = lines(figures.taxonomy(table), 0)
     np.testing.assert_array_equal(found["ours"], expected["ours"])
-    np.testing.assert_array_equal(found["printed"], expected["published"])
+    np.testing.assert_array_equal(found["printed"], expected["printed"])
     assert set(found["random initialisation"]) == set(random["ours"])
 
 
 def test_differences_from_print_have_a_panel_where_they_may_be_compared():
     table = taxonomy_table()
-    table["published"] = table["ours"] + np.arange(16)
+    table["printed"] = table["ours"] + np.arange(16)
     differences = lines(figures.taxonomy(table), 1)["ours $-$ printed"]
     np.testing.assert_allclose(np.sort(differences), -np.arange(15.0, -1, -1))
-    figure = figures.taxonomy(table.assign(published=NAN))
+    figure = figures.taxonomy(table.assign(printed=NAN))
     assert len(figure.axes) == 2 and "printed" not in lines(figure, 0)
 
 
@@ -73,7 +73,7 @@ def test_the_title_names_the_highest_where_seeds_tell_it(ours, std, title):
     """With deviation 1 over three seeds each the difference of two means has an error of 0.82."""
     rows = taxonomy_table().query("objectives in ['random', 'CE', 'AD']").sort_values("objectives", ascending=False)
     rows = rows[: len(ours) + 1] if len(ours) == 2 else rows.query("objectives != 'AD'")
-    rows = rows.assign(published=NAN, std=std).set_index("objectives")
+    rows = rows.assign(printed=NAN, std=std).set_index("objectives")
     rows.loc[["CE", "AD"][: len(ours)], "ours"], rows.loc["random", "ours"] = ours, 60.0
     assert figures.taxonomy(rows.reset_index()).get_suptitle().replace("\n", " ") == title
 

@@ -11,7 +11,7 @@ from repro.papers.taxonomy import tables
 from repro.report.style import heading
 from repro.skeleton.recipe import METHODS
 
-TAIL = ["ours", "std", "n_seeds", "published", "difference", "preset", "dataset"]
+TAIL = ["ours", "std", "n_seeds", "printed", "difference", "preset", "dataset"]
 MEASURED = {"linear": 50.0, "linear_unseen": 20.0, "linear_standardised": 60.0, "knn1": 30.0, "embedding_spread": 0.5,
             "readout_spread": 0.4, "decoded_scale": 0.9, "linear_best": 51.0}
 SHOWN = ["linear_unseen", "linear_standardised", "knn1", "embedding_spread", "readout_spread"]
@@ -35,8 +35,8 @@ def test_printed_accuracies_stand_beside_their_objectives():
     assert list(table.columns) == ["objectives", "AE", "CE", "AD", "CD", *TAIL, *SHOWN, "decoded_scale"]
     assert table["objectives"].tolist() == list(METHODS)
     for row in table.itertuples():
-        assert row.published == {"random": 52.01, **PRINTED}[row.objectives]
-        assert row.ours == 50.0 and row.difference == pytest.approx(50.0 - row.published)
+        assert row.printed == {"random": 52.01, **PRINTED}[row.objectives]
+        assert row.ours == 50.0 and row.difference == pytest.approx(50.0 - row.printed)
         assert [term in row.objectives for term in ("AE", "CE", "AD", "CD")] == [row.AE, row.CE, row.AD, row.CD]
 
 
@@ -48,10 +48,10 @@ def test_printed_accuracies_stand_beside_their_objectives():
 def test_printed_accuracies_of_ntu(changes, printed):
     changes = {"objectives": ",".join(["random", *printed])} | changes
     table = rows(dataset="ntu", **changes).set_index("objectives")
-    assert table["published"].drop("random").to_dict() == printed and math.isnan(table.loc["random", "published"])
+    assert table["printed"].drop("random").to_dict() == printed and math.isnan(table.loc["random", "printed"])
     assert "departures" not in table and {*changes} - {"objectives"} <= {*table.columns}
     other = rows(dataset="ntu", protocol="xview", **changes)
-    assert other[["published", "difference"]].isna().all(axis=None)
+    assert other[["printed", "difference"]].isna().all(axis=None)
     part = rows(dataset="ntu", subset=True, **changes)
     assert part["difference"].isna().all() and "not a reproduction" in heading(part)
 
@@ -62,13 +62,13 @@ def test_printed_accuracies_by_depth():
     assert [*zip(table["layers"], table["objectives"], strict=True)] == [
         *itertools.product(range(1, 7), ("random", "AE"))]
     expected = [values[depth] for depth in range(5) for values in PRINTED_DEPTHS.values()]
-    np.testing.assert_equal(table["published"].tolist(), [*expected, NAN, NAN])
+    np.testing.assert_equal(table["printed"].tolist(), [*expected, NAN, NAN])
     assert table["difference"].isna().all()  # of a shorter training
 
 
 def test_random_initialisation_has_a_printed_value_at_other_depths_too():
     table = rows(objectives="random,CE", layers=3)
-    np.testing.assert_equal(table["published"].tolist(), [60.17, NAN])
+    np.testing.assert_equal(table["printed"].tolist(), [60.17, NAN])
     assert "departures" not in table and table["layers"].tolist() == [3, 3]  # set out likewise
     assert table["difference"].iloc[0] == 50.0 - 60.17
 
@@ -78,4 +78,4 @@ def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeyp
     monkeypatch.setitem(tables.PRINTED_COLUMNS, ("synthetic", "xview", 1, 128), "UCLA")  # not even if asked to
     for table in (rows(name, "synthetic"), rows(name, objectives="AE", units=256),
                   rows(name, objectives="random", units=1024, layers=2)):
-        assert table[["published", "difference"]].isna().all(axis=None) and table["ours"].eq(50).all()
+        assert table[["printed", "difference"]].isna().all(axis=None) and table["ours"].eq(50).all()
