@@ -33,7 +33,7 @@ GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
 TRAINS = ("weights",)  # notebooks that train what is missing
 UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
-FIRST = ["trains", "accuracy", "departures", "dataset", "preset", "seed"]  # columns of the page of cells
+FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed"]  # columns of the page of cells
 CELLS = """---
 html_theme.sidebar_secondary.remove: true
 ---
@@ -200,12 +200,12 @@ def columns_of_page(cells: DataFrame) -> DataFrame:
     shown = cells.drop(columns=UNSEEN).assign(
         trains=cells["named"],
         accuracy=pd.Series([cell.get(cell["measure"]) for cell in cells.to_dict("records")], cells.index, dtype=float),
-        departures=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
+        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
     varying = [name for name in shown.columns.drop([*FIRST, "key"])
                if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*FIRST, *varying, "key"]].sort_values(["preset", "dataset", "departures", "trains", "seed"])
+    shown = shown[[*FIRST, *varying, "key"]].sort_values(["preset", "dataset", "changed", "trains", "seed"])
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")

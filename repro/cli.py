@@ -428,7 +428,7 @@ def _asked(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str, An
     """The table of an experiment with these choices, and their arguments besides seeds."""
     from repro.experiments import find
 
-    experiment = find(name).changed(choices)
+    experiment = find(name).with_choices(choices)
     arguments = experiment.arguments
     parse_numbers("seeds", arguments.pop("seeds"))
     return experiment.declared, arguments

@@ -85,10 +85,10 @@ def run_table(
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
-        One row per recipe of which a cell is finished: what tells it apart, `departures` by name and value where there
+        One row per recipe of which a cell is finished: what tells it apart, `changed` by name and value where there
         are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, printed,
         difference (ours - printed, NaN where these are not comparable: on data that come with the package, parts and
-        copies, with another preset than the paper's, with departures), preset, dataset; last the means of the table's
+        copies, with another preset than the paper's, with changes), preset, dataset; last the means of the table's
         measures. Accuracies in percent.
 
     Raises:
@@ -222,7 +222,7 @@ class Experiment:
         """Its table."""
         return papers.tables()[self.table]
 
-    def changed(self, choices: Mapping[str, Any]) -> "Experiment":
+    def with_choices(self, choices: Mapping[str, Any]) -> "Experiment":
         """The same with other arguments of `repro.run_table` in place of its own.
 
         With other methods, it keeps those of its fields that one of them uses.
@@ -402,7 +402,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     """
     choose("train", train, ("missing", "never"))
     experiment = find(name)
-    asked_for = experiment.changed(choices)
+    asked_for = experiment.with_choices(choices)
     here = asked_for.at_hand
     if train == "never":
         if experiment.data and asked_for.recipes <= experiment.recipes:

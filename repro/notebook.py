@@ -72,7 +72,7 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
 
 
 def shown(table: DataFrame, precision: int = 2) -> Styler:
-    """A table as a notebook shows it: departures as text, no numbers of rows, no columns in which nothing stands.
+    """A table as a notebook shows it: changes as text, no numbers of rows, no columns in which nothing stands.
 
     Below it stands what is to be known of its means, see `repro.report.text.remarks`.
 

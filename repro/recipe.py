@@ -45,7 +45,7 @@ def in_words(changes: Mapping[str, Any]) -> str:
 
 
 def entry_name(named: str, changes: Mapping[str, Any]) -> str:
-    """What is trained and what departs from its preset, as a recipe is called in texts: "AE, layers=3"."""
+    """What is trained and what differs from its preset, as a recipe is called in texts: "AE, layers=3"."""
     return ", ".join(filter(None, (named, in_words(changes))))
 
 

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
-ADDED = ("departures", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
+ADDED = ("changed", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
 NUMBERS = ("ours", "std", "n_seeds", "printed", "difference", "preset", "dataset")  # of a row, in this order
 COLUMNS = {*TAKEN, *CHOICES, *NUMBERS, *ADDED} - {"dataset"}  # as no other field of a recipe may be called
-FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for departs from nothing
+FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for differs from nothing
 
 
 def nothing(*about: Any) -> Any:
@@ -400,7 +400,7 @@ class Table:
     ) -> list[Cell]:
         """The cells of the rows with every combination of the fields asked for, of no data yet; raises as `cells`.
 
-        Of equal recipes there is one, of the row from which it departs least. A row whose training or evaluation does
+        Of equal recipes there is one, of the row from which it differs least. A row whose training or evaluation does
         not use a field keeps it as its preset has it, so that it is the usual cell.
         """
         study, named = self.study, self.study.recipe.named_by
@@ -430,8 +430,8 @@ class Table:
             raise ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")
 
         def distance(cell: Cell) -> tuple[int, int]:
-            """In how many fields a recipe departs, and how many of these its row sets."""
-            return len(cell.departures), len(cell.departures.keys() & self.rows[cell.row].keys())
+            """In how many fields a recipe differs, and how many of these its row sets."""
+            return len(cell.changed), len(cell.changed.keys() & self.rows[cell.row].keys())
 
         nearest: dict[Recipe, Cell] = {}
         for cell in cells:
@@ -456,16 +456,16 @@ class Table:
             usual = make(dataset, method)
             wanted = {name: wanted[name] for name in study.fields if name in wanted and usual.uses(name, **wanted)}
             recipe = make(dataset, method, **wanted)
-            changes, departures = {}, {}
+            changes, changed = {}, {}
             for name in (name for name in wanted if name != "subset"):  # which the name of the data says
                 value, of_row = getattr(recipe, name), row.get(name, getattr(usual, name))
                 if value != getattr(usual, name):
                     changes[name] = value
                 if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
-                    departures[name] = value
+                    changed[name] = value
             yield Cell(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
                        study.trained(recipe, preset), number, called,
-                       {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, departures)
+                       {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
 
     def numbers(self, by_key: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
@@ -487,14 +487,14 @@ class Table:
         first = groups.nth(0)
         twins = first[first[columns].map(str).duplicated(keep=False)]
         columns += [name for name in self.study.fields if name not in columns and twins[name].map(str).nunique() > 1]
-        if any(first["departures"]):
-            columns.append("departures")
+        if any(first["changed"]):
+            columns.append("changed")
         table = first[columns].map(lambda value: "none" if value is None else value).reset_index(drop=True)
         table[["ours", "std", "n_seeds"]] = groups["value"].agg(["mean", "std", "count"]).to_numpy()
         table["n_seeds"] = table["n_seeds"].astype(int)
         bundled, described = manifest.bundled(first["dataset"].iloc[0]), [*first.itertuples(index=False)]
         table["printed"] = [math.nan if bundled else self.printed(row) for row in described]
-        comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.departures
+        comparable = [row.preset == "paper" and row.dataset == manifest.plain(row.dataset) and not row.changed
                       for row in described]
         table["difference"] = (table["ours"] - table["printed"]).where(comparable)
         table[["preset", "dataset"]] = first[["preset", "dataset"]].to_numpy()
@@ -520,7 +520,7 @@ class Table:
         numbered = {recipe: number for number, recipe in enumerate(recipes)}
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
-            departures=Series([row.departures for row in asked], cells.index, dtype=object),
+            changed=Series([row.changed for row in asked], cells.index, dtype=object),
             **DataFrame([row.called for row in asked], cells.index))
         averaged = self.study.averaged(cells["evaluation"], cells["recipe_number"])
         rows = cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)

@@ -71,15 +71,15 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
         results("taxonomy_ulca")
 
 
-def test_departures_stand_beside_the_recipe_over_the_same_seeds():
+def test_changes_stand_beside_the_recipe_over_the_same_seeds():
     cells, recipe = committed(), find("taxonomy_ucla")
     usual = recipe.rows(cells, ["seed"]).set_index(["objectives", "seed"])["ours"]
     rows = beside_recipe("squared_differences_ucla", cells).set_index("objectives")
     for name, row in rows.iterrows():
         assert row["usual"] == pytest.approx(usual[name][[*range(row["n_seeds"])]].mean())
     assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("printed") - 1
-    departing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
-    fewer = cells[cells["key"].map(departing).ne(2)]  # of the departing ones seeds 0 and 1
+    differing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
+    fewer = cells[cells["key"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
     row, = beside_recipe("released_head_ucla", fewer).itertuples()
     assert row.usual == pytest.approx(usual["CE"][[0, 1]].mean()) and row.n_seeds == 2
     lost = {cell.key for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
@@ -128,7 +128,7 @@ def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeyp
 def test_of_fields_that_some_methods_use_those_of_the_methods_that_are_left_stay():
     """The pool is of active negatives alone."""
     dictionary = find("dictionary_with_headroom")
-    left = dictionary.changed({"method": "smoco,xmoco"})
+    left = dictionary.with_choices({"method": "smoco,xmoco"})
     assert "pool" not in left.fields and left.fields["iterations"] == 1250
     assert left.recipes == {recipe for recipe in dictionary.recipes if recipe.method != "cmacc"}
 
@@ -138,7 +138,7 @@ def test_an_experiment_of_one_of_its_methods_has_the_recipes_of_that_method(name
     experiment = SAVED[name]
     named, recipes = experiment.declared.study.recipe.named_by, experiment.recipes
     for method in {getattr(recipe, named) for recipe in recipes}:
-        assert experiment.changed({named: method}).recipes == {
+        assert experiment.with_choices({named: method}).recipes == {
             recipe for recipe in recipes if getattr(recipe, named) == method}
 
 
@@ -197,7 +197,7 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
 
 def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     def named(name, values, **choices):
-        return row_named(experiments.find(name).changed(choices), values)
+        return row_named(experiments.find(name).with_choices(choices), values)
 
     assert named("samplers_with_headroom", "random, 256", batch=128) == {"sampler": "random", "dictionary": 256}
     assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
@@ -216,4 +216,4 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
 ])
 def test_values_that_no_row_has_are_refused(values, choices, message):
     with pytest.raises(ValueError, match=message):
-        row_named(experiments.find("samplers_with_headroom").changed(choices), values)
+        row_named(experiments.find("samplers_with_headroom").with_choices(choices), values)

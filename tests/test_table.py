@@ -171,8 +171,8 @@ def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
 
 
 def asked(declared, *choices, **fields):
-    """What a table asks for as (method, changes, departures)."""
-    return [(row.recipe.method, row.changes, row.departures) for row in declared.asked(*choices, **fields)]
+    """What a table asks for as (method, changes, changed)."""
+    return [(row.recipe.method, row.changes, row.changed) for row in declared.asked(*choices, **fields)]
 
 
 def test_changes_are_the_fields_asked_for_that_the_preset_has_otherwise():
@@ -185,20 +185,20 @@ def test_changes_are_the_fields_asked_for_that_the_preset_has_otherwise():
     assert asked(METHODS, "ucla", "paper", "light", method="heavy") == [("heavy", light, light)]
 
 
-def test_what_a_row_sweeps_or_fixes_does_not_depart_but_what_replaces_it_does():
+def test_what_a_row_sweeps_or_fixes_does_not_differ_but_what_replaces_it_does():
     assert asked(SWEEP, "ucla", "paper", method="plain") == [("plain", {}, {}), ("plain", {"depth": 3}, {})]
     assert asked(SWEEP, "ucla", "paper", method="plain", depth=7) == [("plain", {"depth": 7}, {})]
     fixed = table({"method": "heavy", "depth": 4, "weight": 2.0})
     assert asked(fixed, "ucla", "paper") == [("heavy", {"depth": 4, "weight": 2.0}, {})]
     assert asked(fixed, "ucla", "paper", weight=1) == [("heavy", {"depth": 4}, {"weight": 1.0})]
     called = CALLED.asked("ucla", "paper", weight=0.5, depth=3, batch=4)
-    assert [(row.row, row.called, row.departures) for row in called] == [
+    assert [(row.row, row.called, row.changed) for row in called] == [
         (0, {"approach": "Plain"}, {"batch": 4}), (1, {"approach": "Light"}, {"batch": 4})]  # Heavy is the same recipe
     heavy_first = dataclasses.replace(CALLED, rows=CALLED.rows[::-1]).asked("ucla", "paper", weight=0.5)
-    assert [(row.called["approach"], row.departures) for row in heavy_first] == [("Light", {}), ("Plain", {})]
+    assert [(row.called["approach"], row.changed) for row in heavy_first] == [("Light", {}), ("Plain", {})]
 
 
-def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_departures():
+def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_changes():
     printed_depths = table({"method": ("plain", "heavy")}, printed_by=("depth",), printed=printed)
     assert asked(printed_depths, "ucla", "paper", depth=3, method="heavy") == [("heavy", {"depth": 3}, {})]
     assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
@@ -260,7 +260,7 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
         assert ("more" in keyed) == (version == 4)
 
 
-@pytest.mark.parametrize("name", ["version", "seed", "ours", "departures", "device", "whose", "finished"])
+@pytest.mark.parametrize("name", ["version", "seed", "ours", "changed", "device", "whose", "finished"])
 def test_a_field_of_a_recipe_with_the_name_of_a_column_is_refused_where_it_is_declared(name):
     fields = [(name, int, setting(1, "assumed", before=1))]
     recipe = dataclasses.make_dataclass("Own", fields, bases=(Toy,), frozen=True, kw_only=True)
@@ -352,13 +352,13 @@ def test_nothing_is_subtracted_where_the_preset_asked_for_or_data_are_other_than
     found = numbers(SWEEP, lambda cell: written(dataclasses.replace(cell, preset=trained)) | {"dataset": label},
                     dataset, preset=preset, method="plain", depth=1)
     np.testing.assert_equal(found[["printed", "difference"]].to_numpy(), [[printed, difference]])
-    assert found[["preset", "dataset"]].values.tolist() == [[preset, label]] and "departures" not in found
+    assert found[["preset", "dataset"]].values.tolist() == [[preset, label]] and "changed" not in found
 
 
-def test_nothing_is_subtracted_from_a_row_that_departs():
+def test_nothing_is_subtracted_from_a_row_that_differs():
     found = numbers(SWEEP, lambda cell: written(cell, 50.0 + cell.recipe.batch), "ucla", method="plain", batch="8,4")
-    assert list(found.columns)[:5] == ["method", "depth", "batch", "departures", "ours"]
-    assert found["departures"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
+    assert list(found.columns)[:5] == ["method", "depth", "batch", "changed", "ours"]
+    assert found["changed"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
     np.testing.assert_equal(found["printed"].tolist(), [60.0, 60.0, math.nan, math.nan])
     np.testing.assert_equal(found["difference"].tolist(), [-2.0, math.nan, math.nan, math.nan])
 

@@ -179,7 +179,7 @@ def constants(recipe: AudioVisualRecipe) -> Rows:
     if recipe.dataset in CHARACTERS:
         return [
             *rows,
-            ("affine.turn", augment.TURN, "assumed: most by which an entry of the map departs from the identity's"),
+            ("affine.turn", augment.TURN, "assumed: most by which an entry of the map differs from the identity's"),
             ("affine.shift", augment.SHIFT, "assumed: largest shift of a cell, in halves of its side"),
         ]
     return [

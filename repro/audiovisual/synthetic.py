@@ -43,7 +43,7 @@ HOP = RATE // (FRAME_RATE * ROWS_PER_FRAME)                   # samples from one
 SAMPLES = FRAMES * ROWS_PER_FRAME * HOP
 QUIETEST = 1e-6                                               # power added before the logarithm
 LOWEST, STEP = 220, 1 / 4                                     # Hz of the first note; octaves from one to the next
-OFF = 0.3                                                     # most that pitch and hue depart from the note, in steps
+OFF = 0.3                                                     # most that pitch and hue differ from the note, in steps
 LOUDNESS, LOUDER = 0.1, 10                                    # of a tone at height 0; dB from there to height 1
 LATER = 0.2                                                   # s, most of a near-duplicate after the scene it repeats
 

@@ -123,12 +123,12 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
 def _single_runs(experiment: experiments.Experiment, cells: DataFrame) -> DataFrame:
     """The rows of an experiment by seed, with a column `entry` that those share which differ in it alone."""
     rows = experiment.rows(cells, ["seed"]).drop(columns=["std", "n_seeds"])
-    apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "changed"], errors="ignore")]
     return rows.assign(entry=rows.groupby(apart, dropna=False).ngroup())
 
 
 def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
-    """The rows of an experiment that departs from its recipe, with `usual` before `printed`: what the recipe has.
+    """The rows of an experiment that differs from its recipe, with `usual` before `printed`: what the recipe has.
 
     That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
     them is not finished.
@@ -140,7 +140,7 @@ def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
     plain = dataclasses.replace(experiment, fields=kept).rows(cells, ["seed"])
     shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
     by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
-    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("departures", errors="ignore")]
+    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("changed", errors="ignore")]
     usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
     rows.insert(rows.columns.get_loc("printed"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
     return rows

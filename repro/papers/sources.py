@@ -140,9 +140,9 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     if rows.empty:
         return NOTHING._replace(asked=asked)
     if SWEEP in rows:  # a recipe that several sweeps share counts once
-        known = rows.columns.drop([SWEEP, "departures"], errors="ignore")
+        known = rows.columns.drop([SWEEP, "changed"], errors="ignore")
         rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
-    columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "departures"], errors="ignore")]
+    columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "changed"], errors="ignore")]
     fields = [column for column in columns if column in experiment.declared.study.fields]
     in_use = {}  # a field that a recipe does not use tells nothing of it
     for recipe, values in zip(recipes, asked, strict=True):
@@ -154,9 +154,9 @@ def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
     whole = DataFrame(asked)  # what follows from other fields in the rows that are finished may not in all
     told = {*telling_apart(rows, columns), *telling_apart(whole, [column for column in columns if column in whole])}
     apart = [column for column in columns if column in told]
-    departs = "departures" in rows and bool(rows["departures"].map(bool).any())
+    changed = "changed" in rows and bool(rows["changed"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
-    level = level_of(dataset, rows["preset"].iloc[0], departs)
+    level = level_of(dataset, rows["preset"].iloc[0], changed)
     drawn = dataset in DRAWN
     return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
 
@@ -220,5 +220,5 @@ def _log(name: str) -> Results:
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED
     if not name.startswith(EARLIER):
         return Results(rows, [], level)
-    columns = rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "version", "departures"], errors="ignore")
+    columns = rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "version", "changed"], errors="ignore")
     return Results(rows, telling_apart(rows, [*columns]), level)

@@ -125,7 +125,7 @@ def level_of(dataset: str, preset: str, changed: bool = False) -> str:
     Args:
         dataset: its label; a part or copy, "ntu (subset)", is not the official data. ValueError if there is none.
         preset: of the recipe.
-        changed: whether the recipe departs from its preset.
+        changed: whether the recipe differs from its preset.
     """
     if manifest.bundled(dataset):
         return BUNDLED

@@ -261,7 +261,7 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
     It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
     drawing that is none, a `Plot` has a line for every row, of the first measure that these fields change.
     """
-    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "departures", "seed"], errors="ignore")
+    told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "changed", "seed"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
     drawing = table.drawing
     if not further or not drawing:
@@ -277,8 +277,8 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = [{name: value for name, value in row.items() if name not in further}
-              for row in rows.get("departures", [{}] * len(rows))]
-    return drawing, rows.assign(setting=settings, departures=Series(shared, rows.index, dtype=object))
+              for row in rows.get("changed", [{}] * len(rows))]
+    return drawing, rows.assign(setting=settings, changed=Series(shared, rows.index, dtype=object))
 
 
 def caption_of(drawn: Drawn) -> str:
@@ -344,7 +344,7 @@ def leading(plot: Plot, data: DataFrame) -> str:
 
 
 def _ranges(plot: Plot, differences: DataFrame) -> str:
-    """From where to where each line departs from `plot.minus`; whether seeds decide that is for a claim to say."""
+    """From where to where each line differs from `plot.minus`; whether seeds decide that is for a claim to say."""
     ranges = []
     for line, rows in differences.groupby(LINE, sort=False):
         low, high = rows["value"].min(), rows["value"].max()

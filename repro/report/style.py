@@ -142,10 +142,10 @@ def settled(figure: Figure) -> Figure:
 
 
 def heading(table: DataFrame) -> str:
-    """Data set, recipe, seeds and departures of rows, and what they forbid to conclude, for the foot of a picture.
+    """Data set, recipe, seeds and changes of rows, and what they forbid to conclude, for the foot of a picture.
 
     Args:
-        table: with columns dataset and preset, and departures where there are any; of one data set.
+        table: with columns dataset and preset, and changed where there are any; of one data set.
     """
     dataset, presets = only(table, "dataset"), sorted(set(table["preset"]))
     name, recipe = manifest.plain(dataset), f"{' and '.join(presets)} recipe"
@@ -156,9 +156,9 @@ def heading(table: DataFrame) -> str:
     part = "" if name == dataset else " (a part or copy)"
     parts = [DATA_NAMES.get(name, name) + part, recipe, seeds_in_words(table)]
     known = table[table["ours"].notna()] if "ours" in table else table
-    for departures in known.get("departures", ()):
-        if isinstance(departures, dict):
-            parts += [spoken(*departure) for departure in departures.items()]
+    for changes in known.get("changed", ()):
+        if isinstance(changes, dict):
+            parts += [spoken(*change) for change in changes.items()]
     return textwrap.fill("; ".join(filter(None, dict.fromkeys(parts))), WIDEST)
 
 
@@ -179,7 +179,7 @@ def seeds_in_words(table: DataFrame) -> str:
 
 
 def spoken(name: str, value: Any) -> str:
-    """A departure for people: ("ad_weight", 25) is "weight of AD 25"."""
+    """A change for people: ("ad_weight", 25) is "weight of AD 25"."""
     if (name, value) in SPOKEN:
         return SPOKEN[name, value]
     words = SPOKEN.get(name, name.replace("_", " "))

@@ -20,8 +20,8 @@ WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # th
 
 
 def in_text(rows: DataFrame) -> DataFrame:
-    """Rows of `repro.run_table` with departures as text, as files have them."""
-    return rows.assign(departures=rows["departures"].map(in_words)) if "departures" in rows else rows
+    """Rows of `repro.run_table` with changes as text, as files have them."""
+    return rows.assign(changed=rows["changed"].map(in_words)) if "changed" in rows else rows
 
 
 def readable(rows: DataFrame) -> str:
@@ -123,7 +123,7 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
     named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
     chosen = telling_apart(named, named) or [*named.columns[:1]]
-    shared = [value if name == "departures" else f"{name} {value}" for name, value in named.iloc[0].items()
+    shared = [value if name == "changed" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
     return named[chosen], shared
 

@@ -76,11 +76,11 @@ class Cell:
         version: that of the training, raised when its results change.
         evaluation: that of what is measured afterwards; stands with the result and not in the key: a result of an
             earlier one is measured again from the checkpoint, only later learners are trained again.
-        changes: the fields in which the recipe departs from its preset, as that was when it was made.
+        changes: the fields in which the recipe differs from its preset, as that was when it was made.
         trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
         row, called: of the table that asks for it, the number of the row, and by column what that is called.
         swept: the fields of which that row has several values.
-        departures: the changes that neither the row sets nor the paper prints a table for.
+        changed: the changes that neither the row sets nor the paper prints a table for.
     """
 
     study: str
@@ -96,7 +96,7 @@ class Cell:
     row: int = dataclasses.field(default=0, compare=False)
     called: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     swept: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
-    departures: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    changed: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def training(self) -> "Cell":

@@ -143,7 +143,7 @@ def test_any_field_of_the_recipe_is_a_parameter():
 
 def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
     table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "printed": [None, None],
-                       "departures": [{"layers": 3, "td_crop": None}, {}]})
+                       "changed": [{"layers": 3, "td_crop": None}, {}]})
     html = notebook.shown(table, precision=1).to_html()
     assert "layers=3, td_crop=none<" in html
     assert "ours" in html and "50.1<" in html and "printed" not in html and "nan" not in html

@@ -443,7 +443,7 @@ def test_one_diagonal_has_several_correlations():
 
 
 def against(name, value, **choices):
-    experiment = experiments.find(name).changed(choices)
+    experiment = experiments.find(name).with_choices(choices)
     lines = sources.differences(experiment, sources.row_named(experiment, value)).splitlines()
     return dict(map(str.strip, line.split("  ", 1)) for line in lines)
 

@@ -93,7 +93,7 @@ def test_numbers_of_choices_after_training_are_rounded_once():
 
 def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
     cmacc, taxonomy = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cmacc", "taxonomy"))
-    loss, = (part for part in cmacc.split("\n\n") if "departs furthest in its loss" in part)
+    loss, = (part for part in cmacc.split("\n\n") if "differs furthest in its loss" in part)
     assert all(word in loss for word in ("features of queries", "other items of the batch", "no temperature",
                                          "`released_selection`", "`released_momentum`"))
     assert "average of the momentum network | after the first step, as printed | before the first keys, as" in taxonomy

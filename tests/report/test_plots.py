@@ -184,9 +184,9 @@ def test_of_one_line_it_is_said_where_it_is_highest():
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"departures": [{"td_queue": "frozen_noise", "ad_weight": 25.0}] * 4},
+    ({"changed": [{"td_queue": "frozen_noise", "ad_weight": 25.0}] * 4},
      "NW-UCLA; paper recipe; mean ± std of 1 to 3 seeds; dictionary never refreshed; weight of AD 25"),
-    ({"dataset": "multiomniglot", "departures": [{"view": "characters"}] * 4, "n_seeds": 1},
+    ({"dataset": "multiomniglot", "changed": [{"view": "characters"}] * 4, "n_seeds": 1},
      "grids of characters; paper recipe; 1 seed; labels leak: SMoCo's views are other drawings of the same characters"),
     ({"dataset": "cifar10 (mine.npz)", "n_seeds": 1},
      "CIFAR-10 (a part or copy); paper recipe, not a reproduction; 1 seed"),

@@ -63,7 +63,7 @@ def test_one_row_is_no_figure_and_several_settings_are_all_drawn(tmp_path):
     written, _ = redraw(tmp_path, pd.concat([finished(single), finished(rates)]), single, rates)
     assert [path.name for path in written] == ["single.csv", "rates.csv", "rates.svg", "rates.png"]
     table = pd.read_csv(tmp_path / "rates.csv")
-    assert table["departures"].tolist() == [f"learning_rate={rate}" for _ in range(2) for rate in (0.1, 0.2)]
+    assert table["changed"].tolist() == [f"learning_rate={rate}" for _ in range(2) for rate in (0.1, 0.2)]
     drawn = (tmp_path / "rates.svg").read_text(encoding="utf-8")
     assert all(f"{name}, learning rate {rate}" in drawn for name in ("CE", "AD") for rate in (0.1, 0.2))
 

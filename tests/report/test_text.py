@@ -31,9 +31,9 @@ def test_mean_deviation_and_seeds_printed_and_difference_stand_beside_what_tells
     assert readable(ROWS.iloc[:0]) == "no cell is finished"
 
 
-def test_the_title_of_a_single_row_says_how_it_departs():
+def test_the_title_of_a_single_row_says_how_it_differs():
     rows = SWEPT[2:].copy()
-    rows.insert(2, "departures", [{"epochs": 3}])
+    rows.insert(2, "changed", [{"epochs": 3}])
     assert readable(rows).splitlines() == [
         "x, paper recipe, keys 1, epochs=3", "method  ours", "b       40.0 ± 0.0 (2)",
     ]

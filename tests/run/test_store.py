@@ -59,7 +59,7 @@ def test_recipe_json_gives_back_the_cell(store):
     assert Cell(**stored | {"recipe": Small.from_dict(stored["recipe"])}) == CELL
 
 
-def test_the_label_says_what_is_trained_and_what_departs_from_the_preset():
+def test_the_label_says_what_is_trained_and_what_differs_from_the_preset():
     changed = dataclasses.replace(CELL, changes={"epochs": 4, "rate": 0.25})
     assert (CELL.label, changed.label) == ("CE", "CE, epochs=4, rate=0.25")
     assert dataclasses.replace(changed, changes={"crop": None, "targets": ""}).label == "CE, crop=none, targets=none"

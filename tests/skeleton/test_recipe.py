@@ -26,7 +26,7 @@ NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence
        "learning_rate": 9e-4, "probe_batch": 512, "select_every": 3, "probe_every": 0}
 
 
-def test_ntu_departs_from_the_recipe_of_ucla_where_its_released_configuration_does():
+def test_ntu_differs_from_the_recipe_of_ucla_where_its_released_configuration_does():
     """That of NW-UCLA is held by the keys of its committed cells."""
     usual, recipe = SkeletonRecipe(dataset="ucla"), paper("ntu", "CE")
     assert usual == paper("ucla", "CE")

@@ -22,7 +22,7 @@ NOWHERE = "-"  # the pre-training set of an encoder trained from scratch
 
 def printed_approach(row: Any) -> float:
     """Of Tables 1 and 2, which are on Kinetics-Sound and the first split."""
-    if row.dataset != "kinetics_sound" or row.departures.keys() & {"extra_layer", "sampler"}:
+    if row.dataset != "kinetics_sound" or row.changed.keys() & {"extra_layer", "sampler"}:
         return math.nan
     if row.approach == FEATURES:
         return _number("cmacc_table2", "embedding_space", "Feature Embedding", NAMES.get(row.target))

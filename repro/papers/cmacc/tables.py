@@ -20,7 +20,7 @@ from repro.table import FROM_PRESET, Lazy, Table, by_preset
 FIGURES = "repro.papers.cmacc.figures"
 ON_GRIDS = "characters"  # the target of recipes of grids of characters, which linear probes read
 PROBED = {ON_GRIDS: "linear", "unseen": "linear_held_out"}  # targets of their tables, with what probes measure
-DEPARTING = {  # data sets and targets that are not quite the paper's, with what a reader should know
+DIFFERING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
 }
@@ -72,7 +72,7 @@ def by_target(cells: DataFrame) -> DataFrame:
 def _encoders(cells: DataFrame, *judged_by: str) -> Series:
     """A text for every cell that is the same where recipes differ in how their encoders are judged alone.
 
-    Of fields that a derived recipe adds, what departs from its preset.
+    Of fields that a derived recipe adds, what differs from its preset.
     """
     fields = [name for name in CLIPS.fields if name not in judged_by and name in cells]
     added = [{name: value for name, value in changes.items() if name not in CLIPS.fields}
@@ -111,13 +111,13 @@ def by_modality(cells: DataFrame) -> DataFrame:
 
 
 def with_notes(rows: DataFrame) -> DataFrame:
-    """Rows whose departures name, as "data", data sets and targets that are not quite the paper's."""
-    departures = []
+    """Rows whose changes name, as "data", data sets and targets that are not quite the paper's."""
+    changed = []
     for row in rows.itertuples():
         seen = () if row.method == "scratch" else (manifest.plain(row.dataset),)
-        note = "; ".join(DEPARTING[name] for name in (*seen, row.target) if name in DEPARTING)
-        departures.append({**row.departures, "data": note} if note else row.departures)
-    return rows.assign(departures=Series(departures, index=rows.index, dtype=object))
+        note = "; ".join(DIFFERING[name] for name in (*seen, row.target) if name in DIFFERING)
+        changed.append({**row.changed, "data": note} if note else row.changed)
+    return rows.assign(changed=Series(changed, index=rows.index, dtype=object))
 
 
 def _table(name: str, title: str, place: str, rows: list[dict[str, Any]], columns: tuple[str, ...], *,

@@ -24,9 +24,9 @@ MEASURES = ("linear", "knn1", "embedding_spread")
 def with_sweeps(cells: DataFrame) -> DataFrame:
     """A row of a cell for every sweep that it is nearest to, and two more columns. The common point is in all three.
 
-    Of several cells at one point of a sweep those that depart least come first.
+    Of several cells at one point of a sweep those that differ least come first.
 
-    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells depart.
+    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells differ.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
     """
     rows = []
@@ -34,16 +34,16 @@ def with_sweeps(cells: DataFrame) -> DataFrame:
         left = {field: cell[field] for field, value in BASE.items() if cell[field] != value}
         away = {name: {field: value for field, value in left.items() if field != name} for name in BASE}
         fewest = min(map(len, away.values()))
-        known = {field: value for field, value in cell["departures"].items() if field not in BASE}
+        known = {field: value for field, value in cell["changed"].items() if field not in BASE}
         rows += [
-            cell | {"varied": name, "departures": known | others, "encoder_forwards": FORWARDS + cell["keys"]}
+            cell | {"varied": name, "changed": known | others, "encoder_forwards": FORWARDS + cell["keys"]}
             for name, others in away.items()
             if len(others) == fewest
         ]
 
     def place(row: dict[str, Any]) -> tuple:
         varied = row["varied"]
-        return [*BASE].index(varied), row[varied], len(row["departures"]), row["seed"]
+        return [*BASE].index(varied), row[varied], len(row["changed"]), row["seed"]
 
     return DataFrame(sorted(rows, key=place))
 

@@ -189,7 +189,7 @@ def by_terms(rows: DataFrame) -> DataFrame:
 
 
 def unmodified(rows: DataFrame) -> DataFrame:
-    """Probes of runs that depart in nothing, with what is printed where these are of the paper's recipe on NW-UCLA."""
+    """Probes of runs that differ in nothing, with what is printed where these are of the paper's recipe on NW-UCLA."""
     rows = rows[(rows["entry"] == rows["objectives"]) & rows["measure"].isin(["linear", "linear_best"])]
     known = (rows["dataset"] == "ucla") & (rows["preset"] == "paper")
     in_print = rows["objectives"].map(glm.printed_by_objective()["UCLA"])

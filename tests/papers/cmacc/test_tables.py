@@ -92,7 +92,7 @@ def test_targets_can_be_chosen_wherever_encoders_are_fine_tuned(table):
     chosen = recipes_of(table, "ucf101", targets="ucf101", **split)
     assert chosen == [recipe.replace(targets="ucf101") for recipe in usual]
     frame = frame_of(table, "ucf101", targets="ucf101", **split)
-    assert list(frame.columns) == LAYOUTS[table]  # that fewer targets were asked for is no departure
+    assert list(frame.columns) == LAYOUTS[table]  # that fewer targets were asked for is no change
     assert set(frame["target"]) == {"ucf101"}
 
 
@@ -213,9 +213,9 @@ def test_tables_1_and_2_on_kinetics_sound():
     for row in frame.itertuples():
         expected = number(first.loc[row.approach, COLUMNS[row.target]])
         assert row.printed == expected
-        comparable = row.approach == "Scratch"  # the others are on some classes fewer, which is a departure
+        comparable = row.approach == "Scratch"  # the others are on some classes fewer, which is a change
         assert row.difference == pytest.approx(row.ours - expected if comparable else NAN, nan_ok=True)
-        assert row.departures == ({} if comparable else {"data": NOTE})
+        assert row.changed == ({} if comparable else {"data": NOTE})
     typed = frame.set_index(["approach", "target"])["printed"]
     assert typed["XMoCo", "esc50"] == 73.0 and typed["CM-ACC, feature embedding", "ucf101"] == 74.5
 
@@ -256,11 +256,11 @@ def test_tables_4_to_6(dataset, choices, expected):
     assert rows["printed"].tolist() == pytest.approx(list(expected), nan_ok=True)
 
 
-def test_what_is_not_quite_the_papers_is_a_departure():
+def test_what_is_not_quite_the_papers_is_a_change():
     frame = frame_of("transfer", "kinetics_sound", variant="own_kept")
-    assert frame["departures"].tolist() == [{"own_excluded": False, "data": NOTE}] * 3
+    assert frame["changed"].tolist() == [{"own_excluded": False, "data": NOTE}] * 3
     frame = frame_of("transfer", "audioset", targets="esc50+esc10")
-    assert frame["departures"].tolist() == [{}, {"data": "classified among all 50 classes"}]
+    assert frame["changed"].tolist() == [{}, {"data": "classified among all 50 classes"}]
 
 
 def test_table_4_pre_trained_on_ucf101():
@@ -316,11 +316,11 @@ def test_recipes_that_differ_in_a_field_of_a_derived_recipe_keep_their_rows(name
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
-def test_departures_are_said_and_nothing_is_printed_beside_bundled_data(table):
+def test_changes_are_said_and_nothing_is_printed_beside_bundled_data(table):
     frame = frame_of(table, variant="released_momentum", precision="bfloat16")
     place = LAYOUTS[table].index("ours")
-    assert list(frame.columns) == [*LAYOUTS[table][:place], "departures", *LAYOUTS[table][place:]]
+    assert list(frame.columns) == [*LAYOUTS[table][:place], "changed", *LAYOUTS[table][place:]]
     everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
     expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
-    assert frame["departures"].tolist() == (expected or [everything] * len(frame))
+    assert frame["changed"].tolist() == (expected or [everything] * len(frame))
     assert frame[["printed", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()

@@ -32,7 +32,7 @@ def test_the_three_sweeps(dataset, keys, strengths, temperatures):
 
 def test_the_common_point_is_a_row_of_all_three_sweeps():
     rows, found = laid_out(KEYS, seeds="0,1"), cells(KEYS, seeds="0,1")
-    assert "departures" not in rows
+    assert "changed" not in rows
     assert rows["varied"].tolist() == ["keys"] * 4 + ["strength"] * 3 + ["temperature"] * 3
     for name, values in {"keys": [1, 2, 5, 9], "strength": [0, 4, 10], "temperature": [0.1, 0.2, 0.5]}.items():
         sweep = rows[rows["varied"] == name]
@@ -46,13 +46,13 @@ def test_the_common_point_is_a_row_of_all_three_sweeps():
     assert (rows["encoder_forwards"] == rows["keys"] + 3).all()
 
 
-def test_a_cell_beside_the_sweeps_departs_from_those_it_is_nearest_to():
+def test_a_cell_beside_the_sweeps_differs_from_those_it_is_nearest_to():
     rows = laid_out(KEYS, keys=3, strength=1.0, temperature=0.2)
-    assert dict(zip(rows["varied"], rows["departures"], strict=True)) == {
+    assert dict(zip(rows["varied"], rows["changed"], strict=True)) == {
         "keys": {"strength": 1.0}, "strength": {"keys": 3}
     }
 
 
-def test_at_one_point_of_a_sweep_the_row_that_departs_least_comes_first():
+def test_at_one_point_of_a_sweep_the_row_that_differs_least_comes_first():
     rows = laid_out(KEYS, keys="2,5", strength="1,4", temperature=0.2)
     assert rows[rows["varied"] == "keys"][["keys", "strength"]].values.tolist() == [[2, 4], [2, 1], [5, 4]]

@@ -36,13 +36,13 @@ def by_rule():
         found["best checkpoint by 1-NN, best epoch of its probe, as released"][name].append(nearest)
         best = "best checkpoint and best epoch of its probe, both on the test split"
         found[best][name].append(curve["linear_best"].max())
-    departing = dict.fromkeys(("ad_weight=25.0", "ae_weight=10.0, ad_weight=50.0"), "weights of November 2020")
-    departing |= {f"ad_weight={weight}, ad_loss=squared": f"squared differences, weight {weight}"
+    differing = dict.fromkeys(("ad_weight=25.0", "ae_weight=10.0, ad_weight=50.0"), "weights of November 2020")
+    differing |= {f"ad_weight={weight}, ad_loss=squared": f"squared differences, weight {weight}"
                   for weight in ("0.04", "0.004", "0.0004")}
     for (entry, _), curve in curves.items():
         name, _, changes = entry.partition(", ")
-        if changes in departing:
-            found[departing[changes]][name].append(curve["linear"].dropna().iloc[-1])
+        if changes in differing:
+            found[differing[changes]][name].append(curve["linear"].dropna().iloc[-1])
     return found
 
 

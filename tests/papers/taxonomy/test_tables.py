@@ -49,7 +49,7 @@ def test_printed_accuracies_of_ntu(changes, printed):
     changes = {"objectives": ",".join(["random", *printed])} | changes
     table = rows(dataset="ntu", **changes).set_index("objectives")
     assert table["printed"].drop("random").to_dict() == printed and math.isnan(table.loc["random", "printed"])
-    assert "departures" not in table and {*changes} - {"objectives"} <= {*table.columns}
+    assert "changed" not in table and {*changes} - {"objectives"} <= {*table.columns}
     other = rows(dataset="ntu", protocol="xview", **changes)
     assert other[["printed", "difference"]].isna().all(axis=None)
     part = rows(dataset="ntu", subset=True, **changes)
@@ -69,7 +69,7 @@ def test_printed_accuracies_by_depth():
 def test_random_initialisation_has_a_printed_value_at_other_depths_too():
     table = rows(objectives="random,CE", layers=3)
     np.testing.assert_equal(table["printed"].tolist(), [60.17, NAN])
-    assert "departures" not in table and table["layers"].tolist() == [3, 3]  # set out likewise
+    assert "changed" not in table and table["layers"].tolist() == [3, 3]  # set out likewise
     assert table["difference"].iloc[0] == 50.0 - 60.17
 
 
