@@ -32,7 +32,7 @@ LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_th
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
 TRAINS = ("weights",)  # notebooks that train what is missing
-UNSEEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
+HIDDEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
 FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed"]  # columns of the page of cells
 CELLS = """---
 html_theme.sidebar_secondary.remove: true
@@ -197,7 +197,7 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
 
 def columns_of_page(cells: DataFrame) -> DataFrame:
     """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
-    shown = cells.drop(columns=UNSEEN).assign(
+    shown = cells.drop(columns=HIDDEN).assign(
         trains=cells["named"],
         accuracy=pd.Series([cell.get(cell["measure"]) for cell in cells.to_dict("records")], cells.index, dtype=float),
         changed=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],

@@ -56,13 +56,13 @@ def measure(learner: Pretrainer) -> dict[str, float | str]:
         linear_standardised: the same on readouts whose every coordinate has mean 0 and deviation 1 on the training
             split, at a learning rate of its own: where readouts spread little, `linear` may be low for that alone.
         knn1: nearest neighbour by cosine, percent.
-        linear_unseen, linear_standardised_unseen, knn1_unseen: the same without the test sequences that repeat a
-            training sequence; absent if all of them do.
+        linear_without_copies, linear_standardised_without_copies, knn1_without_copies: the same without the test
+            sequences that repeat a training sequence; absent if all of them do.
         linear_without_originals: the linear probe trained without the training sequences that the test split repeats,
             what their copies are worth to the probe being `linear` minus this; of all test sequences too. Absent if
             there are none, or no others.
-        linear_without_originals_unseen: that probe without the test sequences that repeat a training sequence; absent
-            if all of them do.
+        linear_without_originals_without_copies: that probe without the test sequences that repeat a training sequence;
+            absent if all of them do.
         embedding_spread: `spread` of the unit-length embeddings: 1 for a mean of zero, 0 when all are equal. They are
             read through the head, which AD, CD and AD+CD never train.
         readout_spread: the same of the readouts, without a head, over the root mean square of their norm.
@@ -133,8 +133,8 @@ def _probed(learner: Pretrainer, data: SkeletonSet, features: Tensor, learning_r
 
 def _reported(name: str, right: Tensor, data: SkeletonSet, select: str) -> dict[str, float]:
     """An accuracy of (epochs, m) bool, and one without repeated test sequences, if there are others."""
-    unseen = ~data.in_both[data.test].to(right.device)
-    without = {f"{name}_unseen": _percent(right[:, unseen], select)} if unseen.any() else {}
+    without_copies = ~data.in_both[data.test].to(right.device)
+    without = {f"{name}_without_copies": _percent(right[:, without_copies], select)} if without_copies.any() else {}
     return {name: _percent(right, select)} | without
 
 

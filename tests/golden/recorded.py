@@ -110,8 +110,9 @@ def measures(cell: Cell) -> dict[str, float]:
     """Made-up results of a cell: from its key alone, so that they do not depend on the order of cells."""
     fields = cell.recipe.to_dict()
     if "objectives" in fields:
-        names = ["linear", "linear_best", "linear_unseen", "linear_standardised", "linear_standardised_unseen", "knn1",
-                 "knn1_unseen", "embedding_spread", "readout_spread"]
+        names = ["linear", "linear_best", "linear_without_copies", "linear_standardised",
+                 "linear_standardised_without_copies", "knn1",
+                 "knn1_without_copies", "embedding_spread", "readout_spread"]
         names += ["decoded_scale"] if {"AD", "CD"} & {*fields["objectives"].split("+")} else []
     elif "probe_view" in fields:
         names = ["linear", "knn1", "embedding_spread"]

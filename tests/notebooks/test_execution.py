@@ -77,7 +77,7 @@ def test_taxonomy_of_data_that_are_not_here_shows_what_comes_along(tmp_path):
     ("ohem_vs_active", {"sampler": "ohem,gradient", "batch": "16"}, 2,
      [[sampler, "16"] for sampler in ("ohem", "gradient") for _ in ("video", "audio")], 1),
     ("mutual_information", {"method": "cmacc", "characters": "1,3"}, 2,
-     [["cmacc", number, target] for number in "13" for target in ("characters", "unseen")], 1),
+     [["cmacc", number, target] for number in "13" for target in ("characters", "new_drawings")], 1),
 ])
 def test_a_notebook_shows_what_its_parameters_ask_for(name, parameters, trained, beginnings, images, tmp_path):
     notebook = executed(name, tmp_path, **parameters, **SMOKE)

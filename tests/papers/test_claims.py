@@ -131,7 +131,7 @@ def test_verdicts_that_were_wrong_are_mended(committed):
 
 def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed):
     """Within a method a seed draws the same for every dictionary; of drawings never seen no row scatters."""
-    rows = sources.reader()("dictionary_with_headroom").rows.query("target == 'unseen'")
+    rows = sources.reader()("dictionary_with_headroom").rows.query("target == 'new_drawings'")
     fitted = [smf.ols("ours ~ C(dictionary) + C(seed)", part).fit() for _, part in rows.groupby("method")]
     deviation = math.sqrt(sum(part.ssr for part in fitted) / sum(part.df_resid for part in fitted))
     for claim, method in (("C85", "smoco"), ("C86", "xmoco")):
@@ -153,12 +153,13 @@ def test_a_row_that_scatters_is_left_out_of_paired_errors(committed):
     """In Zipf's pool OHEM scatters 4.7 times as far as the median sampler; CM-ACC without the layer on drawings."""
     found = number(committed, "C80", "gradient over feature, diversity_zipf, video")
     assert found["value"] > 0 and found["p"] == pytest.approx(0.032, abs=0.001)
-    active = number(committed, "C92", "CM-ACC over XMoCo, unseen")
+    active = number(committed, "C92", "CM-ACC over XMoCo, new_drawings")
     assert active["value"] < 0 and active["p"] == pytest.approx(0.032, abs=0.001)
-    rows = sources.reader()("cross_modal_with_headroom").rows.query("target == 'unseen'")
+    rows = sources.reader()("cross_modal_with_headroom").rows.query("target == 'new_drawings'")
     runs = rows.pivot(index="seed", columns="approach", values="ours")
     alone = stats.ttest_rel(runs["CM-ACC (w/o fcl)"], runs["XMoCo (w/o fcl)"])
-    assert number(committed, "C95", "CM-ACC (w/o fcl) over XMoCo (w/o fcl), unseen")["p"] == pytest.approx(alone.pvalue)
+    assert number(committed, "C95",
+                  "CM-ACC (w/o fcl) over XMoCo (w/o fcl), new_drawings")["p"] == pytest.approx(alone.pvalue)
 
 
 def test_how_categories_differ_is_told_of_all_encoders_together(committed):
@@ -326,7 +327,7 @@ def test_rows_that_are_compared_are_made_of_what_is_stored():
     assert cmacc.by_tenth(curve).set_index("tenth")["categories_video"].to_dict() == {"first": 5.5, "last": 95.5}
     accuracy = {("gradient", 32): 5.0, ("random", 32): 4.0,
                 ("gradient", 64): 9.0, ("random", 64): 6.0, ("ohem", 64): 1.0}
-    runs = DataFrame([{"sampler": sampler, "batch": batch, "target": "unseen", "seed": seed, "ours": ours}
+    runs = DataFrame([{"sampler": sampler, "batch": batch, "target": "new_drawings", "seed": seed, "ours": ours}
                       for seed in (0, 1) for (sampler, batch), ours in accuracy.items()])
     means = cmacc.over_batches(runs[:-2]).pivot(index="sampler", columns="seed", values="ours")  # one lacks a number
     assert means.loc["gradient"].tolist() == [7.0, 7.0] and means.loc["random", 0] == 5.0

@@ -54,7 +54,7 @@ def slow_accuracies(pretrainer, data):
         return linear_probe(*sides, classes=10, batch=128, rates=cosine_rates(5, rate, 0.01), momentum=0.9, seed=1)
 
     found = {"linear_best": max(probed(readouts, trained, tested, 2.0))}
-    for ending, asked in (("", tested), ("_unseen", new)) if new else (("", tested),):
+    for ending, asked in (("", tested), ("_without_copies", new)) if new else (("", tested),):
         found[f"linear{ending}"] = select(probed(readouts, trained, asked, 2.0))
         found[f"linear_standardised{ending}"] = select(probed(scaled, trained, asked, 0.1))
         found[f"knn1{ending}"] = nearest_neighbour(readouts[trained], data.labels[trained], readouts[asked],

@@ -33,7 +33,7 @@ POST_HOC = {name: SAMPLERS[name] for name in ("random", "ohem", "feature")} | {
 }
 JUDGED = NAMES | {  # targets; characters are read by linear probes, encoders fine-tuned elsewhere
     "esc10": "ESC10", "synthetic_video": "bundled clips, pictures", "synthetic_audio": "bundled clips, sound",
-    "characters": "new pairs", "unseen": "drawings never seen",
+    "characters": "new pairs", "new_drawings": "drawings never seen",
 }
 SEEN = {"video": "pictures", "audio": "sound"}  # what a network is given of a clip
 GRIDS = {"video": "grid 1", "audio": "grid 2"}  # of a pair of characters

@@ -19,7 +19,7 @@ from repro.table import FROM_PRESET, Lazy, Table, by_preset
 
 FIGURES = "repro.papers.cmacc.figures"
 ON_GRIDS = "characters"  # the target of recipes of grids of characters, which linear probes read
-PROBED = {ON_GRIDS: "linear", "unseen": "linear_held_out"}  # targets of their tables, with what probes measure
+PROBED = {ON_GRIDS: "linear", "new_drawings": "linear_held_out"}  # targets of their tables, with what probes measure
 DIFFERING = {  # data sets and targets that are not quite the paper's, with what a reader should know
     "kinetics_sound": "31 of the 34 classes of Kinetics-Sound, of the lists of Kinetics-700",
     "esc10": "classified among all 50 classes",
@@ -56,7 +56,7 @@ def by_target(cells: DataFrame) -> DataFrame:
     """A row for every cell and target, the accuracy there as `value`; see also `with_notes`.
 
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
-    ("unseen").
+    ("new_drawings").
 
     Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
