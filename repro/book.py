@@ -175,8 +175,8 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
     if saved := [experiment for experiment in of_table if experiment.data and table == notebook.stem]:
         shown = next(filter(here, saved), saved[0])
         return {name: value for name, value in shown.arguments.items() if value is not None} | {"train": "never"}
-    defaults = [key for experiment in of_table if not experiment.data for key in experiment.asked()]
-    return {"train": "never"} if everything()["key"].isin(defaults).any() else SHORT
+    defaults = [id for experiment in of_table if not experiment.data for id in experiment.asked()]
+    return {"train": "never"} if everything()["id"].isin(defaults).any() else SHORT
 
 
 def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
@@ -196,16 +196,16 @@ def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
 
 
 def columns_of_page(cells: DataFrame) -> DataFrame:
-    """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then key."""
+    """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then id."""
     shown = cells.drop(columns=HIDDEN).assign(
         trains=cells["named"],
         accuracy=pd.Series([cell.get(cell["measure"]) for cell in cells.to_dict("records")], cells.index, dtype=float),
         changed=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
         hours=cells["cost"].str.get("seconds").astype(float) / 3600,
     )
-    varying = [name for name in shown.columns.drop([*FIRST, "key"])
+    varying = [name for name in shown.columns.drop([*FIRST, "id"])
                if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*FIRST, *varying, "key"]].sort_values(["preset", "dataset", "changed", "trains", "seed"])
+    shown = shown[[*FIRST, *varying, "id"]].sort_values(["preset", "dataset", "changed", "trains", "seed"])
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")

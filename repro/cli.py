@@ -256,7 +256,7 @@ def results_list(
     if cells.empty:
         print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
-    columns = ("key", "study", "dataset", "preset", "version", "whose", "seed", "measure")
+    columns = ("id", "study", "dataset", "preset", "version", "whose", "seed", "measure")
     rows = [(*columns, "value", "trained")]
     ours_first = cells.sort_values("whose", key=lambda whose: whose != "ours", kind="stable")
     for cell in ours_first.to_dict("records"):
@@ -282,7 +282,7 @@ def results_export() -> None:
         remove_half_written(path.parent)
         finished = of_today(finished_cells(store))
         before, cells = export(finished, path)
-        replaced = len(before) - len(before.merge(cells, on=["key", "metrics", "cost"]))
+        replaced = len(before) - len(before.merge(cells, on=["id", "metrics", "cost"]))
         print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new; left out, of smoke runs: "
               f"{sum(finished['preset'] == 'smoke')}; in place of what was there: {replaced}")
         warn_of_other_code(finished, studies().values())
@@ -290,8 +290,8 @@ def results_export() -> None:
 
 @results_app.command("weights")
 def results_weights(
-    key: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
-    output: Annotated[str | None, Option(help="the file to write; KEY.safetensors by default")] = None,
+    id: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
+    output: Annotated[str | None, Option(help="the file to write; ID.safetensors by default")] = None,
     half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
     """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
@@ -300,14 +300,14 @@ def results_weights(
 
     Example: repro results weights 0123456789abcdef --output encoder.safetensors
     """
-    file = output_file(f"{key}.safetensors" if output is None else output)
+    file = output_file(f"{id}.safetensors" if output is None else output)
     from repro.encoders import export
 
     if file:
-        print(export(key, file, half=half))
+        print(export(id, file, half=half))
         return
     with tempfile.TemporaryDirectory() as folder:
-        sys.stdout.buffer.write(export(key, Path(folder) / "encoder.safetensors", half=half).read_bytes())
+        sys.stdout.buffer.write(export(id, Path(folder) / "encoder.safetensors", half=half).read_bytes())
 
 
 @app.command()

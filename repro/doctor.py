@@ -76,7 +76,7 @@ def examined_cells(say: Say) -> Iterator[str]:
         try:
             studies()[cell["study"]].stored_recipe(cell)
         except KeyError:
-            yield f"the cell {cell['key']} is of no study, {cell['study']!r}; take the version that wrote it"
+            yield f"the cell {cell['id']} is of no study, {cell['study']!r}; take the version that wrote it"
         except ValueError as error:
             yield str(error)
     yield from filter(None, (study.of_other_code(own) for study in studies().values()))

@@ -7,7 +7,7 @@ A file is safetensors: the weights of the encoder alone, without heads, and four
     view          how the encoder's input is made: the arguments of a `RecordedView`; or of a `CentredView` resize and
                   size (pixels of the shorter side, and of the central crop), square (whether the longer side is
                   resized to as many), mean and std (of red, green and blue in [0, 1])
-    provenance    the cell: what it is called, key, seed, data, preset, version, commit, and what was measured of it
+    provenance    the cell: what it is called, id, seed, data, preset, version, commit, and what was measured of it
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ from repro.skeleton.model import SkeletonModel
 from repro.skeleton.recipe import SkeletonRecipe
 
 TEXTS = ("architecture", "recipe", "view", "provenance")
-PROVENANCE = {"label": str, "key": str, "seed": int, "dataset": str, "digest": str, "preset": str, "version": int,
+PROVENANCE = {"label": str, "id": str, "seed": int, "dataset": str, "digest": str, "preset": str, "version": int,
               "commit": str, "measured": dict}
 
 Recording = np.ndarray | Tensor | bytes
@@ -105,29 +105,29 @@ class Encoder:
         what = [f"{cell['label']} on {cell['dataset']}, {cell['preset']} recipe, seed {cell['seed']}"]
         what += [f"{name} {cell['measured'][name]:.1f} %" for name in ("linear", "knn1") if name in cell["measured"]]
         return (f"{', '.join(what)}\ntakes {taken}; gives {self.size} features of each\n"
-                f"cell {cell['key']}, trained at commit {cell['commit']}")
+                f"cell {cell['id']}, trained at commit {cell['commit']}")
 
 
-def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
+def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
     """Write the encoder of a finished cell of REPRO_RUNS for `load`, by default into its folder; returns the path.
 
     Args:
-        key: of the cell.
+        id: of the cell.
         path: of the file.
         half: write float16 instead of float32, half as large; `load` makes float32 of it.
 
     Raises:
-        ValueError: if the key is that of no finished cell, or of one on clips, or a weight is beyond float16.
+        ValueError: if the id is that of no finished cell, or of one on clips, or a weight is beyond float16.
         FileNotFoundError: if the cell's checkpoint is not there.
         OSError: if the file cannot be written.
     """
     from safetensors import torch as safetensors
 
     store = Store()
-    state, stored = checkpoint(key, store), read_record(store.folder(key))
+    state, stored = checkpoint(id, store), read_record(store.folder(id))
     study = studies().get(stored["study"])
     if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
-        raise ValueError(f"key={key!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
+        raise ValueError(f"id={id!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
                          "the second column of `repro results list`")
     recipe: Any = study.recipe.from_dict(stored["recipe"])
     model: ImageModel | SkeletonModel
@@ -146,15 +146,15 @@ def export(key: str, path: Path | None = None, *, half: bool = False) -> Path:
     for name, weight in encoder.state_dict().items():
         weights[name] = (weight.half() if half and weight.is_floating_point() else weight).contiguous()
         if not weights[name].isfinite().all():
-            raise ValueError(f"{name} of {key} is {'beyond float16; leave --half out' if half else 'not finite'}")
+            raise ValueError(f"{name} of {id} is {'beyond float16; leave --half out' if half else 'not finite'}")
     contents = safetensors.save(weights, {name: json.dumps(text) for name, text in texts.items()})
-    path = path or store.folder(key) / "encoder.safetensors"
+    path = path or store.folder(id) / "encoder.safetensors"
     write_atomically(path, lambda temporary: temporary.write_bytes(contents))
     return path
 
 
 def load(name: str | Path) -> Encoder:
-    """A trained encoder, of those that come with the project or of a file that `repro results weights KEY` has written.
+    """A trained encoder, of those that come with the project or of a file that `repro results weights ID` has written.
 
     Example: `features = repro.load("taxonomy_ucla/CE")(recordings)`.
 
@@ -176,7 +176,7 @@ def load(name: str | Path) -> Encoder:
     if not path.is_file():
         names = [str(file.relative_to(shipped).with_suffix("")) for file in sorted(shipped.rglob("*.safetensors"))]
         raise FileNotFoundError(f"{name} is no file, nor one of the encoders that come along ({', '.join(names)}); "
-                                "write one with `repro results weights KEY`")
+                                "write one with `repro results weights ID`")
     weights = {}
     try:
         with safe_open(path, framework="pt") as file:
@@ -193,7 +193,7 @@ def load(name: str | Path) -> Encoder:
         if infinite := [part for part, weight in weights.items() if not weight.isfinite().all()]:
             raise ValueError(f"{infinite[0]} is not finite")
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} holds no encoder as `repro results weights KEY` writes it ({error}); write or fetch "
+        raise ValueError(f"{path} holds no encoder as `repro results weights ID` writes it ({error}); write or fetch "
                          "it again; `safetensors.torch.load_file` reads tensors of other files") from error
     return Encoder(model.eval(), view, size, texts["recipe"], texts["provenance"])
 

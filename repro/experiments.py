@@ -1,4 +1,4 @@
-"""Experiments: what was trained is a saved command, and what came of it is looked up by the keys of its cells.
+"""Experiments: what was trained is a saved command, and what came of it is looked up by the ids of its cells.
 
 `repro/papers/<paper>/experiments.yaml` has an entry for each:
 
@@ -7,7 +7,7 @@
        fields: {sampler: [random, gradient], batch: 128, dictionary: [256, 1024]},
        says: "Table 3's order where accuracy has room"}
 
-A key holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where
+An id holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 
 Rows of earlier trainings, which no version of today can make, are in `figures/earlier/`; no entry reads them.
@@ -117,8 +117,8 @@ def table_of(experiment: "Experiment", train: str, device: str, engine: str, wor
         _train_missing(table, cells, store, where, pool)
         table.after(cells, device)
     stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
-    warn_of_other_code(stored[stored["key"].isin([*asked])], [table.study])
-    missing = [cell for cell in cells if cell.key not in set(stored["key"])]
+    warn_of_other_code(stored[stored["id"].isin([*asked])], [table.study])
+    missing = [cell for cell in cells if cell.id not in set(stored["id"])]
     if missing and devices.first():
         tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0]}",
                    file=sys.stderr)
@@ -156,7 +156,7 @@ def _train_missing(
 def finished() -> DataFrame:
     """Every finished cell, exported or in REPRO_RUNS, a row each.
 
-    Columns are provenance (key, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
+    Columns are provenance (id, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
     and value from its preset, measures and recipe fields; those of other studies are empty.
     """
     return pd.concat([*by_study().values()], ignore_index=True)
@@ -240,10 +240,10 @@ class Experiment:
         return dataclasses.replace(other, fields={**fields, **further})
 
     def asked(self, device: str = "cpu") -> dict[str, Cell]:
-        """Its cells by key, seed by seed; raises ValueError for what cannot be trained on the device."""
+        """Its cells by id, seed by seed; raises ValueError for what cannot be trained on the device."""
         known = {"digest": self.data.of} if self.data else {}
         try:
-            return {cell.key: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
+            return {cell.id: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
         except FileNotFoundError as error:
             if not self.committed:
                 raise
@@ -273,7 +273,7 @@ class Experiment:
     def rows(
         self, cells: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Cell] | None = None
     ) -> DataFrame:
-        """Its table of stored cells and its own (`asked`) by key, see `Table.numbers`."""
+        """Its table of stored cells and its own (`asked`) by id, see `Table.numbers`."""
         return self.declared.numbers(asked or self.asked(), cells, [*self.declared.columns_asked(self.fields), *also])
 
     def check(self) -> None:
@@ -336,7 +336,7 @@ def results(name: str, frame: str = "") -> DataFrame:
     """
     experiment, stored = find(name), everything()
     asked = experiment.asked()
-    warn_of_other_code(stored[stored["key"].isin([*asked])], [experiment.declared.study])
+    warn_of_other_code(stored[stored["id"].isin([*asked])], [experiment.declared.study])
     if not frame:
         return experiment.rows(stored, asked=asked)
     also = experiment.declared.columns_asked(experiment.fields)
@@ -356,7 +356,7 @@ def frames(
         stored: finished cells, by default all.
 
     Returns:
-        The columns of the frame, these fields, entry (what is trained, in words), key, seed, dataset, preset,
+        The columns of the frame, these fields, entry (what is trained, in words), id, seed, dataset, preset,
         version; no rows of a frame that only other cells have left.
 
     Raises:
@@ -364,33 +364,33 @@ def frames(
     """
     store, committed = Store(), _committed_frames(name)
     stored = everything() if stored is None else stored
-    finished = {row["key"]: row for row in stored.to_dict("records")}
+    finished = {row["id"]: row for row in stored.to_dict("records")}
     parts, names = [], {*LOGS, *(declared.frame for declared in papers.pictures().values() if declared.frame)}
     for cell in cells:
-        if cell.key not in finished:
+        if cell.id not in finished:
             continue
-        row, rows = finished[cell.key], store.run(cell).frame(name)
-        names |= {path.stem for path in store.folder(cell.key).glob("*.csv")}
+        row, rows = finished[cell.id], store.run(cell).frame(name)
+        names |= {path.stem for path in store.folder(cell.id).glob("*.csv")}
         if rows.empty:
-            rows = committed.get(cell.key, rows)
+            rows = committed.get(cell.id, rows)
         if rows.empty:
             continue
         known = json.loads(row["recipe"]) | json.loads(row["metrics"])
         values = {field: known.get(field, getattr(cell.recipe, field, None)) for field in fields}
         values["entry"] = entry_name(getattr(cell.recipe, cell.recipe.named_by), cell.changes)
-        values |= {field: row[field] for field in ("version", "key", "seed", "dataset", "preset")}
+        values |= {field: row[field] for field in ("version", "id", "seed", "dataset", "preset")}
         parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
     choose("frame", name, sorted(names))
     return pd.concat(parts, ignore_index=True) if parts else DataFrame()
 
 
 def _committed_frames(name: str) -> dict[str, DataFrame]:
-    """The rows of a frame by the keys of their cells, of the files of the pictures that are drawn of it."""
+    """The rows of a frame by the ids of their cells, of the files of the pictures that are drawn of it."""
     found: dict[str, DataFrame] = {}
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
         if declared.frame == name and path.exists():
-            found |= dict(iter(read_frame(path).groupby("key", sort=False)))
+            found |= dict(iter(read_frame(path).groupby("id", sort=False)))
     return found
 
 

@@ -44,7 +44,7 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     store.require_usable()
     planned = cells_of(table, train=train, **settings)
     if train == "never":
-        finished = everything()["key"].isin([cell.key for cell in planned]).sum()
+        finished = everything()["id"].isin([cell.id for cell in planned]).sum()
     else:
         finished = sum(store.run(cell).result is not None for cell in planned)
     _print_environment(settings)

@@ -105,7 +105,7 @@ def setting(
     least: float | None = None,
     most: float = math.inf,
     before: Any = dataclasses.MISSING,
-    keyed_as: Mapping[Any, Any] | None = None,
+    hashed_as: Mapping[Any, Any] | None = None,
     used: Callable[[Any], bool] = lambda recipe: True,
     evaluation: bool = False,
 ) -> Any:
@@ -117,16 +117,16 @@ def setting(
         allowed: the values the field may take, if they can be listed.
         least, most: of a number, which is then finite; the largest only with the smallest.
         before: for a field added after results were published, the value that reproduces the earlier behaviour.
-            A recipe holding that value keeps the key it had before the field existed.
-        keyed_as: what stands for a value in the key, where values were renamed after results were published, or train
+            A recipe holding that value keeps the id it had before the field existed.
+        hashed_as: what stands for a value in the id, where values were renamed after results were published, or train
             otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
-            for stays as the preset has it, so that equal trainings have equal keys.
+            for stays as the preset has it, so that equal trainings have equal ids.
         evaluation: whether only what follows the first learner's training depends on the field. A cell that leaves its
             preset in such fields alone is measured from the weights that the preset's cell is measured from.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
-    metadata |= {"least": least, "most": most, "keyed_as": keyed_as or {}, "used": used}
+    metadata |= {"least": least, "most": most, "hashed_as": hashed_as or {}, "used": used}
     metadata |= {"evaluation": evaluation}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -222,12 +222,12 @@ class Recipe:
 
     def canonical(self) -> str:
         """JSON with sorted names, without the fields that stand at the behaviour before they existed."""
-        keyed = {}
+        hashed = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.metadata.get("before", dataclasses.MISSING):
-                keyed[field.name] = field.metadata.get("keyed_as", {}).get(value, value)
-        return json.dumps(keyed, sort_keys=True)
+                hashed[field.name] = field.metadata.get("hashed_as", {}).get(value, value)
+        return json.dumps(hashed, sort_keys=True)
 
     def uses(self, name: str, **asked: Any) -> bool:
         """Whether training or evaluation depends on a field, supposing values `asked` for, which are not checked."""

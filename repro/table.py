@@ -6,7 +6,7 @@
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
 `Table.asked` lists the cells of the rows, of no data yet, `repro.run_table` trains those that are missing, and
-`Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their keys alone.
+`Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their ids alone.
 
 Tables are declared, described and read without torch, which is imported where something is trained.
 """
@@ -90,7 +90,7 @@ class Study:
             learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
             `run.store`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
-        version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's key.
+        version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's id.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result. Runs that were
             measured otherwise are never averaged.
         additions: those evaluations that measure more than the one before them, and all else as that one.
@@ -115,7 +115,7 @@ class Study:
     constants: Callable[[Any], Rows] = nothing
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a field of the recipe has the name of a column of tables, or would change keys of
+        """Raise ValueError if a field of the recipe has the name of a column of tables, or would change ids of
         committed cells, or a variant has a field that the recipe has not.
         """
         if taken := {*self.fields} & COLUMNS:
@@ -129,7 +129,7 @@ class Study:
             if field.name not in stored and field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING:
                 raise ValueError(
                     f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
-                    "would change their keys; write before=VALUE in its setting, the value that they were trained "
+                    "would change their ids; write before=VALUE in its setting, the value that they were trained "
                     "with, or raise the version of the training"
                 )
 
@@ -177,11 +177,11 @@ class Study:
     def of_other_code(self, own: DataFrame) -> str:
         """Which of the cells in REPRO_RUNS other code has trained, in one line; "" where there are none."""
         own = own[(own["study"] == self.name) & (own["version"] == self.version)]
-        keys = own["key"][own["cost"].map(lambda cost: json.loads(cost).get("code") != self.code)].tolist()
-        if not keys:
+        ids = own["id"][own["cost"].map(lambda cost: json.loads(cost).get("code") != self.code)].tolist()
+        if not ids:
             return ""
-        named = ", ".join(keys[:3]) + ", ..." * (len(keys) > 3)
-        return (f"{len(keys)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
+        named = ", ".join(ids[:3]) + ", ..." * (len(ids) > 3)
+        return (f"{len(ids)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
                 "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
     def tidy(self, cells: DataFrame) -> DataFrame:
@@ -214,7 +214,7 @@ class Study:
     def stored_recipe(self, cell: Fields) -> Any:
         """The recipe of a row of cells.csv.
 
-        ValueError names the cell if there is no such recipe, preset or data set, it lacks a main measure, or its key is
+        ValueError names the cell if there is no such recipe, preset or data set, it lacks a main measure, or its id is
         another's: what it says of itself is not what was trained.
         """
         try:
@@ -223,12 +223,12 @@ class Study:
             recipe = self.recipe.from_dict(json.loads(cell["recipe"]))
             check_parts(json.loads(cell["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
             parts = (cell[part] for part in ("seed", "preset", "dataset", "digest", "version"))
-            if (key := Cell(self.name, recipe, *parts).key) != cell["key"]:
-                raise ValueError(f"its recipe, seed, data and version are those of {key}")
+            if (id := Cell(self.name, recipe, *parts).id) != cell["id"]:
+                raise ValueError(f"its recipe, seed, data and version are those of {id}")
             return recipe
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"the cell {cell['key']} cannot be read and is left out ({error}); restore it or delete it, a row of "
+                f"the cell {cell['id']} cannot be read and is left out ({error}); restore it or delete it, a row of "
                 "figures/cells.csv or a folder of that name in REPRO_RUNS, or take the version that wrote it"
             ) from error
 
@@ -467,15 +467,15 @@ class Table:
                        study.trained(recipe, preset), number, called,
                        {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
 
-    def numbers(self, by_key: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+    def numbers(self, by_id: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
 
         Args:
-            by_key: what is asked for, by the keys of its cells; of one data set and preset.
-            cells: stored ones, of `run.store`; those of other keys are passed over.
+            by_id: what is asked for, by the ids of its cells; of one data set and preset.
+            cells: stored ones, of `run.store`; those of other ids are passed over.
             also: further fields that tell rows apart.
         """
-        columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_key, cells)
+        columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_id, cells)
         if rows.empty:
             table = DataFrame(columns=[*columns, *NUMBERS, *self.measures])
             table.attrs = rows.attrs
@@ -508,15 +508,15 @@ class Table:
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
-    def _finished(self, by_key: Mapping[str, Cell], cells: DataFrame) -> DataFrame:
-        """The finished cells of these keys as `arrange` has them, by recipe and seed, with what is asked for.
+    def _finished(self, by_id: Mapping[str, Cell], cells: DataFrame) -> DataFrame:
+        """The finished cells of these ids as `arrange` has them, by recipe and seed, with what is asked for.
 
         Of a recipe's cells those that may be averaged, see `Study.averaged`; `left_out` in `attrs` tells of the others.
         """
-        cells = self.study.tidy(cells[cells["key"].isin([*by_key])])
+        cells = self.study.tidy(cells[cells["id"].isin([*by_id])])
         if cells.empty:
             return cells
-        recipes, asked = dict.fromkeys(row.recipe for row in by_key.values()), [by_key[key] for key in cells["key"]]
+        recipes, asked = dict.fromkeys(row.recipe for row in by_id.values()), [by_id[id] for id in cells["id"]]
         numbered = {recipe: number for number, recipe in enumerate(recipes)}
         cells = cells.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
@@ -527,7 +527,7 @@ class Table:
         rows = rows if rows.empty else self.arrange(rows)
         store, left_out = Store(), []
         for cell in cells[~averaged].to_dict("records"):
-            folder = store.folder(cell["key"]).relative_to(store.root)
+            folder = store.folder(cell["id"]).relative_to(store.root)
             later = ", of a later version than this" * (cell["evaluation"] > self.study.evaluation)
             left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder}{later})")
         rows.attrs["left_out"] = left_out
@@ -541,7 +541,7 @@ class Table:
     def outcome(self, cell: Cell, store: Store) -> str:
         """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
         parts: dict[str, None] = {}
-        for row in self.numbers({cell.key: cell}, rows_of([cell], store)).to_dict("records"):
+        for row in self.numbers({cell.id: cell}, rows_of([cell], store)).to_dict("records"):
             printed = "" if math.isnan(row["printed"]) else f" (printed {row['printed']:.4g})"
             parts[f"{row.get('target', self.measures[0])} {row['ours']:.4g}{printed}"] = None
         return ", ".join(parts) or "finished"  # no row of the table may be about it alone

@@ -64,8 +64,8 @@ def test_cells_begin_with_accuracy_and_changes_and_have_what_varies():
     studies = made_up_book.cells()
     skeletons, images = book.columns_of_page(studies["skeletons"]), book.columns_of_page(studies["images"])
     assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "preset", "seed"]
-    assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "key"
-    rows = skeletons.set_index("key")
+    assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "id"
+    rows = skeletons.set_index("id")
     assert rows.loc["k1", ["accuracy", "changed"]].tolist() == [80.25, ""]
     assert rows.loc["k3", ["accuracy", "changed"]].tolist() == ["", "layers 3, td queue live"]
     assert (images["accuracy"].item(), images[made_up_book.NAME].item()) == (50.0, 0.0001234)  # four digits

@@ -57,7 +57,7 @@ def test_own_cells_of_other_code_and_of_earlier_versions_are_told_in_a_line_each
     said, problems = found(runs)
     assert said[0] == "1 cells of earlier versions of the training are left out"
     line, = problems
-    assert line.startswith(f"1 of 1 of your cells of skeletons ({CELL.key}) were trained by other code than that at ")
+    assert line.startswith(f"1 of 1 of your cells of skeletons ({CELL.id}) were trained by other code than that at ")
 
 
 def test_nothing_is_wrong_where_nothing_is(tmp_path):
@@ -111,7 +111,7 @@ def test_sound_cells_are_counted(runs, finished):
     assert found(runs) == (["cells: 2 of REPRO_RUNS, 0 of figures/cells.csv"], [])
     other = dataclasses.replace(CELL, study="unheard of")
     Store(runs).run(other).finish(RESULT)
-    assert found(runs)[1] == [f"the cell {other.key} is of no study, 'unheard of'; take the version that wrote it"]
+    assert found(runs)[1] == [f"the cell {other.id} is of no study, 'unheard of'; take the version that wrote it"]
 
 
 @pytest.mark.parametrize("name", ["result.json", "recipe.json"])
@@ -145,8 +145,8 @@ def test_a_result_without_its_main_measure_is_listed_and_read_by_nothing(runs, c
     for cell, name in zip(cells, (measure, f"{measure}r"), strict=True):
         Store(runs).run(cell).finish({name: 50.0, "cost": RESULT["cost"]})
     _, (problem,) = found(runs)
-    assert problem.startswith(f"the cell {cells[1].key} cannot be read and is left out (it lacks {measure}); ")
-    assert studies()[study].tidy(finished_cells(Store(runs)))["key"].tolist() == [cells[0].key]
+    assert problem.startswith(f"the cell {cells[1].id} cannot be read and is left out (it lacks {measure}); ")
+    assert studies()[study].tidy(finished_cells(Store(runs)))["id"].tolist() == [cells[0].id]
     assert problem in capsys.readouterr().err
 
 

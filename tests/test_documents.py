@@ -18,7 +18,7 @@ ELSEWHERE = {  # by the test that executes them, or says what they do with files
     "tests/papers/test_claims.py": ["repro claims"],
     "tests/test_book.py": ["repro report"],
     "tests/report/test_markdown.py": ["repro report --markdown"],
-    "tests/image/test_study.py": ["repro results weights KEY"],
+    "tests/image/test_study.py": ["repro results weights ID"],
     "tests/data/test_files.py": ["repro data download cifar10", "repro data download multiomniglot"],
     "tests/test_cli_data.py": ["repro data import cifar10 FILE"],
     "tests/audiovisual/test_prepare.py": [

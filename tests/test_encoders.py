@@ -47,7 +47,7 @@ def recordings():
 def skeletons(root, tmp_path_factory):
     """A file of an encoder of skeletons, trained for a step or two."""
     cell, = smoke_runs(root, "CE")
-    return export(cell.key, tmp_path_factory.mktemp("files") / "encoder.safetensors")
+    return export(cell.id, tmp_path_factory.mktemp("files") / "encoder.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def pictures(root, tmp_path_factory):
     run = Store(root).run(cell)
     run.finish({"linear": 50.25, "select": "last", "cost": {"commit": "1234567", "finished": "2026"}})
     save_checkpoint(run.folder, {"step": 1, "seconds": 0.0, "learner": {"model": model.state_dict()}})
-    return export(cell.key, tmp_path_factory.mktemp("files") / "encoder.safetensors"), model.eval().trunk
+    return export(cell.id, tmp_path_factory.mktemp("files") / "encoder.safetensors"), model.eval().trunk
 
 
 def changed(path, target, tensors=None, **texts):
@@ -81,25 +81,25 @@ def changed(path, target, tensors=None, **texts):
 ], ids=str)
 def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
     cell, = smoke_runs(root, "AE+AD", **changes)
-    record = read_record(Store(root).folder(cell.key))
+    record = read_record(Store(root).folder(cell.id))
     learner = restored(cell, SKELETONS, torch.device("cpu"))
     learner.restore()
     readouts, _ = learner.features(learner.data)
-    path = export(cell.key, tmp_path / "encoder.safetensors")
+    path = export(cell.id, tmp_path / "encoder.safetensors")
     before = torch.get_rng_state()
     encoder = repro.load(path)
     assert torch.equal(torch.get_rng_state(), before)
     torch.testing.assert_close(encoder(recordings), readouts)
     assert encoder.recipe == cell.recipe.to_dict() and not encoder.model.training
     assert encoder.size == readouts.shape[1]
-    stated = {name: record[name] for name in ("key", "seed", "dataset", "digest", "preset", "version")}
+    stated = {name: record[name] for name in ("id", "seed", "dataset", "digest", "preset", "version")}
     stated |= {"label": cell.label, "commit": record["cost"]["commit"], "measured": record["metrics"]}
     assert encoder.provenance == stated
 
 
 def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_path):
     cell, = smoke_runs(root, "CE", units="64")
-    whole, half = (export(cell.key, tmp_path / f"{half}.safetensors", half=half) for half in (False, True))
+    whole, half = (export(cell.id, tmp_path / f"{half}.safetensors", half=half) for half in (False, True))
     with safetensors.safe_open(half, framework="pt") as file:
         assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
     assert half.stat().st_size < 0.6 * whole.stat().st_size
@@ -110,13 +110,13 @@ def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_
 
 def test_weights_beyond_float16_are_refused(root, tmp_path):
     cell, = smoke_runs(root, "CE", units="8")
-    folder = Store(root).folder(cell.key)
+    folder = Store(root).folder(cell.id)
     state = restored(cell, SKELETONS, torch.device("cpu")).state_dict()
     state["model"]["encoder.gru.weight_hh_l0"][0, 0] = 1e5
     save_checkpoint(folder, {"step": 1, "seconds": 0.0, "learner": state})
     with pytest.raises(ValueError, match=r"gru\.weight_hh_l0 of .* is beyond float16; leave --half out"):
-        export(cell.key, tmp_path / "encoder.safetensors", half=True)
-    assert list(tmp_path.iterdir()) == [] and export(cell.key, tmp_path / "encoder.safetensors").is_file()
+        export(cell.id, tmp_path / "encoder.safetensors", half=True)
+    assert list(tmp_path.iterdir()) == [] and export(cell.id, tmp_path / "encoder.safetensors").is_file()
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -201,7 +201,7 @@ def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, sk
         repro.load(None)
     path = tmp_path / "theirs.safetensors"
     with pytest.raises(FileNotFoundError, match=r"theirs\.safetensors is no file, nor one of the encoders that come "
-                                                r"along \(.*\); write one with `repro results weights KEY`"):
+                                                r"along \(.*\); write one with `repro results weights ID`"):
         repro.load(path)
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
     foreign = path.read_bytes()
@@ -239,7 +239,7 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, skeletons, pictures
 def test_an_encoder_that_comes_along_is_a_cell_of_its_experiment(path, recordings):
     name = f"{path.parent.name}/{path.stem}"
     encoder = repro.load(name)
-    cell = repro.EXPERIMENTS[path.parent.name].asked()[encoder.provenance["key"]]
+    cell = repro.EXPERIMENTS[path.parent.name].asked()[encoder.provenance["id"]]
     assert SkeletonRecipe.from_dict(encoder.recipe) == cell.recipe and cell.recipe.objectives == path.stem
     assert (cell.seed, cell.digest) == (encoder.provenance["seed"], encoder.provenance["digest"])
     assert not cell.changed and path.stat().st_size < 2.2e6

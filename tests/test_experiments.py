@@ -1,4 +1,4 @@
-"""Experiments: every committed cell is reached by its key, results need no data, and entries ask for what there is."""
+"""Experiments: every committed cell is reached by its id, results need no data, and entries ask for what there is."""
 
 import csv
 import json
@@ -33,14 +33,14 @@ def committed():
 
 
 def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
-    """By its key, which therefore is what it was when the golden file was written."""
+    """By its id, which therefore is what it was when the golden file was written."""
     with GOLDEN.open(newline="", encoding="utf-8") as file:
-        expected = {row["key"]: row["experiments"].split() for row in csv.DictReader(file)}
+        expected = {row["id"]: row["experiments"].split() for row in csv.DictReader(file)}
     asked = {name: experiment.asked() for name, experiment in SAVED.items()}
-    keys = set(committed()["key"])
-    assert {key: [name for name in asked if key in asked[name]] for key in keys} == {
-        key: expected[key] for key in keys}
-    assert keys == expected.keys() and all(expected.values())
+    ids = set(committed()["id"])
+    assert {id: [name for name in asked if id in asked[name]] for id in ids} == {
+        id: expected[id] for id in ids}
+    assert ids == expected.keys() and all(expected.values())
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -53,9 +53,9 @@ def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
         return
     asked, stored = experiment.asked(), committed()
     expected: dict[str, list[float]] = {}
-    for key, metrics in zip(stored["key"], stored["metrics"], strict=True):
-        if key in asked:
-            recipe = asked[key].recipe
+    for id, metrics in zip(stored["id"], stored["metrics"], strict=True):
+        if id in asked:
+            recipe = asked[id].recipe
             expected.setdefault(recipe.canonical(), []).append(json.loads(metrics)["linear"])
     means = sorted(sum(values) / len(values) for values in expected.values())
     assert sorted(rows["ours"]) == pytest.approx(means)
@@ -78,18 +78,18 @@ def test_changes_stand_beside_the_recipe_over_the_same_seeds():
     for name, row in rows.iterrows():
         assert row["usual"] == pytest.approx(usual[name][[*range(row["n_seeds"])]].mean())
     assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("printed") - 1
-    differing = {cell.key: cell.seed for cell in find("released_head_ucla").asked().values()}
-    fewer = cells[cells["key"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
+    differing = {cell.id: cell.seed for cell in find("released_head_ucla").asked().values()}
+    fewer = cells[cells["id"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
     row, = beside_recipe("released_head_ucla", fewer).itertuples()
     assert row.usual == pytest.approx(usual["CE"][[0, 1]].mean()) and row.n_seeds == 2
-    lost = {cell.key for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
-    assert math.isnan(beside_recipe("released_head_ucla", fewer[~fewer["key"].isin(lost)])["usual"].item())
+    lost = {cell.id for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
+    assert math.isnan(beside_recipe("released_head_ucla", fewer[~fewer["id"].isin(lost)])["usual"].item())
 
 
 def test_rows_of_earlier_trainings_are_files_that_no_experiment_reads():
     earlier = CELLS.parent / "earlier"
-    keys = set(pd.read_csv(earlier / "cells.csv", dtype=str)["key"])
-    assert len(keys) == 161 and not keys & {*committed()["key"]}
+    ids = set(pd.read_csv(earlier / "cells.csv", dtype=str)["id"])
+    assert len(ids) == 161 and not ids & {*committed()["id"]}
     names = {path.stem for path in earlier.glob("*.csv")}
     assert not names & {*repro.EXPERIMENTS, *papers.pictures()}
     for path in earlier.glob("*_ucla.csv"):
@@ -181,7 +181,7 @@ def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_m
     rows = repro.run_table(name, train="never", **arguments)
     pd.testing.assert_frame_equal(rows, results(saved))
     assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
-    assert {cell.key for cell in experiments.cells_of(name, train="never", **arguments)} == find(saved).asked().keys()
+    assert {cell.id for cell in experiments.cells_of(name, train="never", **arguments)} == find(saved).asked().keys()
     for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
         with pytest.raises(FileNotFoundError) as error:
             repro.run_table(name, train=train, **arguments | wrong)

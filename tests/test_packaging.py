@@ -95,8 +95,8 @@ def test_installed_it_lists_data_and_committed_cells(away, tmp_path):
     listed = away("data", "list")
     assert sorted(line.split()[0] for line in listed.splitlines() if not line.startswith(" ")) == manifest.names()
     assert str(tmp_path / "data" / "nw_ucla" / "all_sqe.zip") in listed
-    keys = {line.split()[0] for line in away("results", "list").splitlines()[1:]}  # below the header
-    assert keys == set(read_cells(ROOT / "figures" / "cells.csv")["key"])
+    ids = {line.split()[0] for line in away("results", "list").splitlines()[1:]}  # below the header
+    assert ids == set(read_cells(ROOT / "figures" / "cells.csv")["id"])
     assert not list(tmp_path.iterdir())
 
 

@@ -26,10 +26,10 @@ class Grown(Small):
     limit: int | None = setting(None, "paper", before=None)
 
 
-def key(recipe: Recipe) -> str:
+def id_of(recipe: Recipe) -> str:
     return Cell(
         study="skeletons", recipe=recipe, seed=0, preset="quick", dataset="ucla", digest="digest", version=1
-    ).key
+    ).id
 
 
 def test_choose_returns_an_allowed_value_or_names_parameter_value_options_and_the_closest():
@@ -110,12 +110,12 @@ def test_recipes_are_frozen_and_survive_their_dictionary():
 
 
 @pytest.mark.parametrize("values", [{}, {"name": "ntu", "epochs": 3, "rate": 0.25, "crop": None, "twice": True}])
-def test_an_added_field_at_its_earlier_behaviour_alone_keeps_the_key(values):
+def test_an_added_field_at_its_earlier_behaviour_alone_keeps_the_id(values):
     earlier = Grown.from_dict(Small(**values).to_dict())
     assert (earlier.dropped, earlier.loss, Grown().dropped) == (0.0, "l1", 0.1)
-    assert key(Grown(**values, dropped=0)) == key(Small(**values)) == key(earlier)
+    assert id_of(Grown(**values, dropped=0)) == id_of(Small(**values)) == id_of(earlier)
     for change in ({}, {"dropped": 0.2}, {"dropped": 0.0, "loss": "squared"}, {"dropped": 0.0, "limit": 9}):
-        assert key(Grown(**values, **change)) != key(Small(**values))
+        assert id_of(Grown(**values, **change)) != id_of(Small(**values))
 
 
 def test_described_names_every_source_and_what_left_it():
@@ -137,7 +137,7 @@ class Used(Recipe):
 
     method: str = setting("plain", "paper", allowed=("plain", "heavy", "both"))
     precision: str = setting(
-        "auto", "assumed", allowed=("auto", "half", "single"), keyed_as={"auto": "half", "half": "half, asked for"}
+        "auto", "assumed", allowed=("auto", "half", "single"), hashed_as={"auto": "half", "half": "half, asked for"}
     )
     weight: float = setting(1.0, "paper", used=lambda recipe: recipe.method != "plain")
     select: str = setting("last", "assumed", allowed=("last", "best"))
@@ -146,10 +146,10 @@ class Used(Recipe):
     twice: bool = setting(False, "paper")
 
 
-def test_a_value_that_was_renamed_keeps_the_key_of_its_former_name():
-    keyed = {value: json.loads(Used(precision=value).canonical())["precision"] for value in ("auto", "half", "single")}
-    assert keyed == {"auto": "half", "half": "half, asked for", "single": "single"}
-    assert len({key(Used(precision=value)) for value in keyed}) == 3
+def test_a_value_that_was_renamed_keeps_the_id_of_its_former_name():
+    hashed = {value: json.loads(Used(precision=value).canonical())["precision"] for value in ("auto", "half", "single")}
+    assert hashed == {"auto": "half", "half": "half, asked for", "single": "single"}
+    assert len({id_of(Used(precision=value)) for value in hashed}) == 3
 
 
 def test_a_field_is_used_by_all_unless_it_says_by_whom():

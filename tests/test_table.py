@@ -63,7 +63,7 @@ def test_a_row_is_a_product_and_seeds_come_one_after_the_other():
         assert (cell.study, cell.preset, cell.dataset, cell.digest) == (
             "toys", "quick", "synthetic", "digest of synthetic")
         assert (cell.version, cell.evaluation, cell.changes) == (3, 2, {"depth": cell.recipe.depth})
-    assert len({cell.key for cell in cells}) == 8
+    assert len({cell.id for cell in cells}) == 8
 
 
 @pytest.mark.parametrize(("dataset", "preset", "resolved"), [
@@ -208,8 +208,8 @@ def test_a_cell_may_be_of_named_data():
     absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
     cell, _ = absent.cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
     assert cell.digest == "of depth 1"
-    with pytest.raises(ValueError, match="has no key before its data are known"):
-        print(absent.asked("ucla", "paper")[0].key)
+    with pytest.raises(ValueError, match="has no id before its data are known"):
+        print(absent.asked("ucla", "paper")[0].id)
 
 
 # ---------------------------------------------------------------------------------------------- finished cells
@@ -220,7 +220,7 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     early = {name: value for name, value in paper("ucla", "both").to_dict().items() if name not in ("noise", "subset")}
     last = stored("both", 62.0, recipe=early, measures={"knn1": 7.0, "weight": 99.0})
     cells = TOY.tidy(frame(first, stored(study="others"), last))
-    assert cells["key"].tolist() == [first["key"], last["key"]] and cells["linear"].tolist() == [61.0, 62.0]
+    assert cells["id"].tolist() == [first["id"], last["id"]] and cells["linear"].tolist() == [61.0, 62.0]
     assert cells["changes"].tolist() == [{"batch": 16, "depth": 3}, {}]
     assert cells["rate"].tolist() == [0.2, 0.1] and cells["noise"].tolist() == ["live", "live"]  # as it was before
     np.testing.assert_equal(cells["knn1"].tolist(), [math.nan, 7.0])
@@ -235,19 +235,19 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     ({"recipe": '{"depth": "3"}'}, "depth='3' is of type str"),
     ({"seed": 1}, "its recipe, seed, data and version are those of "),
     ({"recipe": stored(depth=3)["recipe"]},
-     f"its recipe, seed, data and version are those of {stored(depth=3)['key']}"),
+     f"its recipe, seed, data and version are those of {stored(depth=3)['id']}"),
 ])
 def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, message, capsys):
     row, sound = stored() | change, stored()
     for _ in range(2):
-        assert TOY.tidy(frame(sound, row))["key"].tolist() == [sound["key"]]
+        assert TOY.tidy(frame(sound, row))["id"].tolist() == [sound["id"]]
     line, = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"the cell {row['key']} cannot be read and is left out ({message}")
+    assert line.startswith(f"the cell {row['id']} cannot be read and is left out ({message}")
     assert "restore it or delete it" in line
 
 
 @pytest.mark.parametrize(("metadata", "version", "refused"), [({}, 3, True), ({"before": 1}, 3, False), ({}, 4, False)])
-def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypatch, metadata, version, refused):
+def test_a_field_that_would_move_the_ids_of_committed_cells_is_refused(monkeypatch, metadata, version, refused):
     fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
     monkeypatch.setattr("repro.table.committed_fields", lambda: {("toys", 3): fields, ("others", 3): set()})
     recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
@@ -256,8 +256,8 @@ def test_a_field_that_would_move_the_keys_of_committed_cells_is_refused(monkeypa
         with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
             dataclasses.replace(TOY, recipe=recipe, version=version)
     else:
-        keyed = json.loads(dataclasses.replace(TOY, recipe=recipe, version=version).recipe().canonical())
-        assert ("more" in keyed) == (version == 4)
+        hashed = json.loads(dataclasses.replace(TOY, recipe=recipe, version=version).recipe().canonical())
+        assert ("more" in hashed) == (version == 4)
 
 
 @pytest.mark.parametrize("name", ["version", "seed", "ours", "changed", "device", "whose", "finished"])
@@ -290,7 +290,7 @@ def numbers(declared, measured, *choices, **fields):
     cells = declared.cells(*choices, **fields)
     rows = [row for cell in cells if (row := measured(cell))]
     swept = {name: value for name, value in fields.items() if name in declared.study.fields}
-    return declared.numbers({cell.key: cell for cell in cells}, frame(*rows), declared.columns_asked(swept))
+    return declared.numbers({cell.id: cell for cell in cells}, frame(*rows), declared.columns_asked(swept))
 
 
 def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
@@ -328,16 +328,16 @@ def test_two_recipes_never_share_a_row(columns):
         assert list(found.columns)[:2] == ["method", "weight"]
 
 
-def test_cells_of_other_keys_are_passed_over_and_what_is_not_finished_has_no_row():
+def test_cells_of_other_ids_are_passed_over_and_what_is_not_finished_has_no_row():
     earlier = dataclasses.replace(TOY, version=2)
     others = [cell for study in (earlier, dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(
         digest="other"))) for cell in dataclasses.replace(SWEEP, study=study).cells("ucla")]
     cells = SWEEP.cells("ucla")
-    by_key = {cell.key: cell for cell in cells}
+    by_id = {cell.id: cell for cell in cells}
     stored_rows = frame(*map(written, others), written(cells[2], 7.0))
-    found = SWEEP.numbers(by_key, stored_rows)
+    found = SWEEP.numbers(by_id, stored_rows)
     assert found[["method", "depth", "ours", "n_seeds"]].values.tolist() == [["heavy", 1, 7.0, 1]]
-    none = SWEEP.numbers(by_key, stored_rows.iloc[:-1])
+    none = SWEEP.numbers(by_id, stored_rows.iloc[:-1])
     assert none.empty and list(none.columns) == ["method", "depth", *TAIL, "linear", "knn1"]
 
 
@@ -549,7 +549,7 @@ def test_of_several_learners_the_mean_counts_and_none_is_trained_again_where_the
         patch.setattr(store, "write_json", full)
         with pytest.raises(OSError, match=r"No space left on device.*result\.json"):
             run_table("methods", method="both", **OPTIONS)
-    folder = Store(declared).folder(METHODS.cells(method="both")[0].key)
+    folder = Store(declared).folder(METHODS.cells(method="both")[0].id)
     assert len(list(folder.glob("*/checkpoint.pt"))) == 1
     monkeypatch.setattr(Two, "step", None)
     found = run_table("methods", method="both", **OPTIONS)  # of quick on bundled data: two steps of 0.1 x 2
@@ -565,12 +565,12 @@ def test_finished_is_a_row_a_cell_with_fields_measures_and_provenance():
     assert finished().empty
     run_table("made_up", "ucla", preset="smoke", seeds="1", **OPTIONS)
     run_table("called", "ucla", batch=16, **OPTIONS)
-    by_key = {cell.key: cell for cell in [*SWEEP.cells("ucla", preset="smoke", seeds=1),
+    by_id = {cell.id: cell for cell in [*SWEEP.cells("ucla", preset="smoke", seeds=1),
                                           *CALLED.cells("ucla", batch=16)]}
     found = finished()
-    assert len(found) == 7 and by_key.keys() == set(found["key"]) and {"commit", "finished", "digest"} <= {*found}
+    assert len(found) == 7 and by_id.keys() == set(found["id"]) and {"commit", "finished", "digest"} <= {*found}
     for row in found.to_dict("records"):
-        cell = by_key[row["key"]]
+        cell = by_id[row["id"]]
         assert (row["study"], row["seed"], row["changes"]) == ("toys", cell.seed, cell.changes)
         assert {name: row[name] for name in TOY.fields} == cell.recipe.to_dict()
         assert row["linear"] == pytest.approx(cell.seed + 2 * cell.recipe.rate * cell.recipe.depth)

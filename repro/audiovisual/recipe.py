@@ -153,7 +153,7 @@ class AudioVisualRecipe(Recipe):
                               used=trains_on_grids)
     method: str = setting("cmacc", PAPER, allowed=METHODS)
     sampler: str = setting("gradient", f"{PAPER}, Table 2", allowed=tuple(name for name in SAMPLERS if name != "fifo"),
-                           keyed_as={"released": "released, of equals the earlier"}, used=selects)
+                           hashed_as={"released": "released, of equals the earlier"}, used=selects)
     extra_layer: bool = setting(True, f"{PAPER}: a fully connected layer whose momentum crosses the modalities",
                                 used=contrasts)
     video_trunk: str = setting("r3d18", PAPER, allowed=VIDEO_TRUNKS, used=on_clips)

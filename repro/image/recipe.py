@@ -247,7 +247,7 @@ class ImageRecipe(Recipe):
         "auto",
         "assumed: bfloat16 where the processor has it; float16 in the released code",
         allowed=("auto", "float32", "bfloat16"),
-        keyed_as={"auto": "bfloat16", "bfloat16": "bfloat16, asked for"},
+        hashed_as={"auto": "bfloat16", "bfloat16": "bfloat16, asked for"},
     )
     channels_last: bool = setting(True, "assumed: memory format, for speed")
     threads: int = setting(1, "assumed: CPU threads, part of a CPU result", least=1)

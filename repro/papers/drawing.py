@@ -98,10 +98,10 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
             rows = experiments.frames(asked.values(), declared.frame, declared.fields, cells)
         if len(rows) or not declared.frame:
             rows = declared.rows(rows)
-        drawn, shown, keys = declared.plot, rows, rows.get("key", [*asked])
+        drawn, shown, ids = declared.plot, rows, rows.get("id", [*asked])
     else:
         experiment = experiments.find(name)
-        keys, rows = [*experiment.asked()], experiment.rows(cells)
+        ids, rows = [*experiment.asked()], experiment.rows(cells)
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
         if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, cells))
@@ -109,13 +109,13 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
         if required:
             raise ValueError("none of its cells is finished; `repro run` trains them")
         return []
-    if name not in pictures and (cells["whose"][cells["key"].isin(keys)] != "ours").any():
+    if name not in pictures and (cells["whose"][cells["id"].isin(ids)] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
     written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]
     if drawn and len(shown) > 1:  # one number is no figure
-        order = {key: place for place, key in enumerate(keys)}
-        behind = cells[cells["key"].isin(order)].sort_values("key", key=lambda column: column.map(order))
+        order = {id: place for place, id in enumerate(ids)}
+        behind = cells[cells["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
 

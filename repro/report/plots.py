@@ -290,14 +290,14 @@ def caption_of(drawn: Drawn) -> str:
 def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tuple[Path, Path]:
     """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
 
-    Both carry a caption, and as JSON the keys of the stored cells behind the rows; of printed numbers there are none.
+    Both carry a caption, and as JSON the ids of the stored cells behind the rows; of printed numbers there are none.
     The same picture gives the same bytes: no date is written and identifiers are fixed.
     """
     caption, source = caption_of(drawn), {}
     if len(cells):
-        source = {"cells": cells["key"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
+        source = {"cells": cells["id"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
                   "preset": " and ".join(sorted(set(cells["preset"]))), "dataset": style.only(cells, "dataset")}
-        count = "1 cell, whose key is" if len(cells) == 1 else f"{len(cells)} cells, whose keys are"
+        count = "1 cell, whose id is" if len(cells) == 1 else f"{len(cells)} cells, whose ids are"
         seeds = ", ".join(map(str, source["seeds"]))
         caption += (f" Data set: {source['dataset']}. Preset: {source['preset']}. Seeds: {seeds}. "
                     f"Drawn from {count} in the source of this file.")

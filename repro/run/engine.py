@@ -38,7 +38,7 @@ ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one numbe
 LOST = ChildProcessError("its process was lost (perhaps for want of memory, unless it says why above)")
 Train = Callable[[Run, tqdm], Generator[None, None, dict[str, Any]]]
 Say = Callable[[Cell], str]
-Errors = dict[str, Exception]  # by key
+Errors = dict[str, Exception]  # by id
 Tell = Callable[[Collection[str]], None]  # of what was finished, and has failed
 
 
@@ -158,7 +158,7 @@ def run_cells(
         OSError: as `Store.require_writable`, before anything is trained.
     """
     command, workers = secrets.token_hex(8), bool(pool.workers or pool.address)
-    failed: dict[str, str] = {}  # what is told of cells that are not tried again, by key
+    failed: dict[str, str] = {}  # what is told of cells that are not tried again, by id
     kind: type[Exception] = NonFiniteLoss
 
     def left() -> list[Cell]:
@@ -166,7 +166,7 @@ def run_cells(
         for run in map(store.run, cells):
             if run.result is not None:
                 run.clear()  # whoever has finished it may have been killed before
-            elif run.cell.key not in failed:
+            elif run.cell.id not in failed:
                 unfinished.append(run.cell)
         return unfinished
 
@@ -174,7 +174,7 @@ def run_cells(
         if first():
             store.require_writable()
         runs = [store.run(cell) for cell in unfinished]
-        before = {run.cell.key: run.tries(command) for run in runs}
+        before = {run.cell.id: run.tries(command) for run in runs}
         with _progress(runs, store, say) as tell:
             if workers:
                 errors, broken = _handed_out(unfinished, train, store, pool, command, tell)
@@ -182,16 +182,16 @@ def run_cells(
                 errors, broken = worked(unfinished, train, store, pool.lanes, command, tell), None
         tried = False
         for run in runs:
-            key, tries = run.cell.key, run.tries(command)
-            if run.result is None and key not in errors and tries == before[key]:
+            id, tries = run.cell.id, run.tries(command)
+            if run.result is None and id not in errors and tries == before[id]:
                 continue  # another command holds it
-            tried, error = True, errors.get(key, LOST)
-            final = not workers or _final(error) or tries == before[key]  # where nothing can be counted
+            tried, error = True, errors.get(id, LOST)
+            final = not workers or _final(error) or tries == before[id]  # where nothing can be counted
             told = f"{run.cell}: {_in_words(error)}"
             if run.result is None and (final or tries >= TRIES):
-                failed[key] = told if final else f"{told} (tried twice)"
+                failed[id] = told if final else f"{told} (tried twice)"
                 kind = kind if isinstance(error, NonFiniteLoss) else ChildProcessError
-            if not final and not before[key] and (run.result is None or tries >= TRIES):
+            if not final and not before[id] and (run.result is None or tries >= TRIES):
                 tqdm.write(f"{told}; trying once more", file=sys.stderr)
         if broken and not tried:
             why = UNGUARDED if isinstance(broken, BrokenProcessPool) else _in_words(broken)
@@ -265,7 +265,7 @@ def worked(
                     if alone and not isinstance(error, NonFiniteLoss):
                         raise
                     traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
-                    errors[run.cell.key] = error if _final(error) else ChildProcessError(_in_words(error))
+                    errors[run.cell.id] = error if _final(error) else ChildProcessError(_in_words(error))
                     if not _final(error):
                         if not (isinstance(error, MemoryError) and error.__cause__):  # which says all
                             traceback.print_exception(error)

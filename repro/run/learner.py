@@ -245,7 +245,7 @@ class Learner(abc.ABC):
             getattr(self, name).load_state_dict(state[name])
         for name in (*self.kept, "taken"):
             setattr(self, name, _moved(state[name], self.device))
-        # States from before it was kept are of recipes whose key says what "auto" was.
+        # States from before it was kept are of recipes whose id says what "auto" was.
         asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
         self.precision = state.get("precision", asked)
 
@@ -260,7 +260,7 @@ def _mark(value: Any, held: Set[int]) -> Any:
     if isinstance(value, Tensor):
         return None if id(value) in held else (id(value), value._version)
     if isinstance(value, dict):
-        return [(key, _mark(part, held)) for key, part in value.items()]
+        return [(id, _mark(part, held)) for id, part in value.items()]
     if isinstance(value, list | tuple):
         return [_mark(part, held) for part in value]
     if isinstance(value, np.ndarray) and value.nbytes > SMALL:

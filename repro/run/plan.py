@@ -26,7 +26,7 @@ def plan(
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
-    unique = {cell.key: cell for cell in cells}
+    unique = {cell.id: cell for cell in cells}
     by_recipe: dict[str, list[Cell]] = {}
     for cell in unique.values():
         if store.run(cell).result is None:

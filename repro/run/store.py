@@ -1,12 +1,12 @@
 """Runs on disk: one folder per training, found by the hash of everything its result depends on.
 
-    <REPRO_RUNS>/cells/<key>/recipe.json      the cell
+    <REPRO_RUNS>/cells/<id>/recipe.json      the cell
                              owner.json       who claimed it last, and how often commands have tried it
                              progress.jsonl   losses along training; probes.jsonl, what is measured along it
                              checkpoint.pt    everything needed to continue exactly
                              result.json      the cell is complete once this exists
                              <frame>.csv      what it has left beside numbers: histograms, choices
-                             <another key>/   a cell that measures the same training otherwise: recipe and result
+                             <another id>/    a cell that measures the same training otherwise: recipe and result
 
 A finished cell is a record: what `DESCRIBED` names, "metrics" and "cost". It is read from its folder or from a row of
 `figures/cells.csv`, of which every figure is redrawn without training. pandas is imported where there are rows: many
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DESCRIBED = {  # in `recipe.json`
-    "key": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
+    "id": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
     "changes": dict, "recipe": dict,
 }
 COST = {"finished": str, "commit": str}  # in the cost of a record
@@ -49,7 +49,7 @@ KNOWN: dict[str, type | tuple[type, ...]] = {  # there, if it says so
 COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/cells.csv`
 TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
-UNNAMED_IN_KEYS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
+UNNAMED_IN_IDS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
 TRIES = 2  # of a cell, by the processes of one command
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}  # frames of lines
@@ -74,7 +74,7 @@ class Cell:
         dataset: name of the data set, with the part or copy it is.
         digest: hash of the prepared data.
         version: that of the training, raised when its results change.
-        evaluation: that of what is measured afterwards; stands with the result and not in the key: a result of an
+        evaluation: that of what is measured afterwards; stands with the result and not in the id: a result of an
             earlier one is measured again from the checkpoint, only later learners are trained again.
         changes: the fields in which the recipe differs from its preset, as that was when it was made.
         trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
@@ -107,15 +107,15 @@ class Cell:
         return dataclasses.replace(self, recipe=self.trained, changes=changes, trained=None)
 
     @property
-    def key(self) -> str:
+    def id(self) -> str:
         """Hash of what the result depends on: recipe, seed, data, the training's version, and the study, but for those
-        of `UNNAMED_IN_KEYS`.
+        of `UNNAMED_IN_IDS`.
 
         ValueError for one that a table asks for and that has no data yet: see `repro.table.Study.on_data`.
         """
         if not self.digest:
-            raise ValueError(f"{self} of {self.dataset} has no key before its data are known")
-        study = [] if self.study in UNNAMED_IN_KEYS else [self.study]
+            raise ValueError(f"{self} of {self.dataset} has no id before its data are known")
+        study = [] if self.study in UNNAMED_IN_IDS else [self.study]
         content = json.dumps([self.recipe.canonical(), self.seed, self.digest, self.version, *study])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -240,7 +240,7 @@ class Run:
 
     def tries(self, command: str) -> int:
         """How often the processes of a command have claimed the cell, of a command without name never."""
-        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.cell.key}", 0)) if command else 0
+        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.cell.id}", 0)) if command else 0
 
     def give_up(self, command: str) -> None:
         """Let no further process of a command try the cell, whose lock this one holds."""
@@ -258,7 +258,7 @@ class Run:
     def _own(self, folder: Path, command: str, tries: int) -> None:
         """Say that this process holds the lock, and how often those of the command have."""
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.key}": tries}
+        counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.id}": tries}
         owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now, "tries": counts}
         write_json(folder / "owner.json", owned)
 
@@ -296,26 +296,26 @@ class Store:
 
         A cell whose training is finished and has lost its weights is trained by itself.
         """
-        folder, training = self.folder(cell.key), self.root / "cells" / cell.training.key
+        folder, training = self.folder(cell.id), self.root / "cells" / cell.training.id
         lost = (training / "result.json").exists() and not (training / "checkpoint.pt").exists()
         if folder.parent.name != "cells":  # it may be of the training of another preset
             return Run(folder, cell, folder.parent)
         if folder == training or lost or (folder / "result.json").exists():
             return Run(folder, cell)
-        return Run(training / cell.key, cell, training)
+        return Run(training / cell.id, cell, training)
 
-    def folder(self, key: str) -> Path:
+    def folder(self, id: str) -> Path:
         """Where the result of a cell is, or will be if it is no other measuring of a training."""
-        return self._measured_otherwise.get(key, self.root / "cells" / key)
+        return self._measured_otherwise.get(id, self.root / "cells" / id)
 
-    def trained_in(self, key: str) -> Path:
+    def trained_in(self, id: str) -> Path:
         """Where the weights of a finished cell are."""
-        folder = self.folder(key)
+        folder = self.folder(id)
         return folder if folder.parent.name == "cells" else folder.parent
 
     @functools.cached_property
     def _measured_otherwise(self) -> dict[str, Path]:
-        """The folders of finished cells inside those of their trainings, by key, when this was first asked."""
+        """The folders of finished cells inside those of their trainings, by id, when this was first asked."""
         return {path.parent.name: path.parent for path in self.root.glob("cells/*/*/result.json")}
 
 
@@ -373,8 +373,8 @@ def read_record(folder: Path) -> Record:
     with _reading(measured_in, AGAIN):
         record |= {"cost": metrics.pop("cost"), "metrics": metrics}
         _check_measures(record)
-    if record["key"] != folder.name:
-        raise ValueError(f"{path} cannot be read (key={record['key']!r} is not its folder's, {folder.name}); delete "
+    if record["id"] != folder.name:
+        raise ValueError(f"{path} cannot be read (id={record['id']!r} is not its folder's, {folder.name}); delete "
                          "the folder, whose weights may be another cell's too, and run the table again")
     return record
 
@@ -481,7 +481,7 @@ def rows_of(cells: Sequence[Cell], store: Store) -> "DataFrame":
 
 
 def finished_cells(store: Store, tell: Tell = warn_once) -> "DataFrame":
-    """A row for each finished cell, by key; one that is damaged is left out, with a line that is printed once."""
+    """A row for each finished cell, by id; one that is damaged is left out, with a line that is printed once."""
     rows = []
     folders = [path.parent for path in (store.root / "cells").rglob("result.json")]
     for folder in sorted(folders, key=lambda folder: folder.name):
@@ -507,8 +507,8 @@ def read_cells(path: Path, tell: Tell = warn_once) -> "DataFrame":
         for values in reader:
             try:
                 row = _checked_row(values)
-                if rows.setdefault(row["key"], row) is not row:
-                    raise ValueError(f"{row['key']} is the key of an earlier row, too")
+                if rows.setdefault(row["id"], row) is not row:
+                    raise ValueError(f"{row['id']} is the id of an earlier row, too")
             except ValueError as error:
                 tell(f"{path}: line {reader.line_num}: {error}; the row is left out: {RESTORE}")
     return _table(rows.values())
@@ -534,10 +534,10 @@ def everything(tell: Tell = warn_once) -> "DataFrame":
 
 def with_owners(cells: "DataFrame", committed: "DataFrame") -> "DataFrame":
     """Cells with a column `whose`: "ours" of committed ones, "yours", "replaces ours" where both have trained one."""
-    numbers = committed["key"] + committed["metrics"] + committed["cost"]
+    numbers = committed["id"] + committed["metrics"] + committed["cost"]
     cells = cells.assign(whose="yours")
-    cells.loc[cells["key"].isin(committed["key"]), "whose"] = "replaces ours"
-    cells.loc[(cells["key"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
+    cells.loc[cells["id"].isin(committed["id"]), "whose"] = "replaces ours"
+    cells.loc[(cells["id"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
     return cells
 
 
@@ -557,7 +557,7 @@ def committed_fields() -> dict[tuple[str, int], set[str]]:
 
 
 def merged(exported: "DataFrame", finished: "DataFrame") -> "DataFrame":
-    """Both sets of cells in a fixed order: of a key the newest evaluation, of equal ones that of the finished cells.
+    """Both sets of cells in a fixed order: of an id the newest evaluation, of equal ones that of the finished cells.
 
     No clock is asked: what was trained here again takes the place of what was exported.
     """
@@ -565,8 +565,8 @@ def merged(exported: "DataFrame", finished: "DataFrame") -> "DataFrame":
 
     cells = pd.concat([exported, finished], ignore_index=True)
     evaluation = cells["metrics"].map(json.loads).map(evaluation_of)
-    cells = cells.loc[evaluation.sort_values(kind="stable").index].drop_duplicates("key", keep="last")
-    return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "key"], ignore_index=True)
+    cells = cells.loc[evaluation.sort_values(kind="stable").index].drop_duplicates("id", keep="last")
+    return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "id"], ignore_index=True)
 
 
 def export(finished: "DataFrame", path: Path) -> "tuple[DataFrame, DataFrame]":
@@ -594,7 +594,7 @@ def read_frame(path: Path) -> "DataFrame":
 
     ValueError names the file if it is damaged: a line is cut, there is no row, or a number is not finite.
     """
-    frame = disk.read_csv(path, REMAKE, dtype={"key": str})
+    frame = disk.read_csv(path, REMAKE, dtype={"id": str})
     with _reading(path, REMAKE):
         _check_numbers(frame.select_dtypes("number"))
     return frame

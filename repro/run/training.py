@@ -64,12 +64,12 @@ def train(run: Run, progress: tqdm, *, study: Any, device: torch.device) -> Gene
     return means | {"cost": devices.cost(device) | {"code": study.code} | costs[0]}
 
 
-def checkpoint(key: str, store: Store) -> dict[str, Any]:
+def checkpoint(id: str, store: Store) -> dict[str, Any]:
     """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
-    if not (store.folder(key) / "result.json").exists():
-        raise ValueError(f"key={key!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
+    if not (store.folder(id) / "result.json").exists():
+        raise ValueError(f"id={id!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
                          "cells of figures/cells.csv have no weights here until `repro run` has trained them")
-    folder = store.trained_in(key)
+    folder = store.trained_in(id)
     state = load_checkpoint(folder)
     if state is None:
         raise FileNotFoundError(f"{folder} has no sound checkpoint; delete that folder and run the table again")
@@ -89,7 +89,7 @@ def restored(cell: Cell, study: Any, device: torch.device, **changes: Any) -> An
     if not changes:
         cell.require(data.digest)
     learner = next(study.learners(recipe, data, cell.seed, device))
-    learner.load_weights(checkpoint(cell.key, Store()))
+    learner.load_weights(checkpoint(cell.id, Store()))
     return learner
 
 

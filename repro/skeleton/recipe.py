@@ -122,7 +122,7 @@ class SkeletonRecipe(Recipe):
     temperature: float = setting(0.1, UCLA, least=1e-6, used=needing("key", kinds=("embedded", "decoded")))
     momentum: float = setting(0.999, UCLA, least=0, most=1, used=contrasts)
     ema_head_twice: bool = setting(
-        False, "paper; true in the released code", keyed_as={True: "before and after the step"}, used=keys_through_head
+        False, "paper; true in the released code", hashed_as={True: "before and after the step"}, used=keys_through_head
     )
     key_head_copied: bool = setting(
         True, "the supplement's momentum encoder is a copy; the released code never copies the head", before=True,
@@ -164,7 +164,7 @@ class SkeletonRecipe(Recipe):
         super().__post_init__()
         choose("objectives", self.objectives, [_ordered(self.objectives)])
         manifest.check_subset(self.dataset, self.subset)
-        if (self.dataset, self.pipeline) == ("ntu", "authors"):  # two names of one computation, which has one key
+        if (self.dataset, self.pipeline) == ("ntu", "authors"):  # two names of one computation, which has one id
             object.__setattr__(self, "pipeline", "default")
         if self.bidirectional and self.units % 2:
             raise ValueError(f"units={self.units} should be even: each of two directions has half of them")

@@ -116,7 +116,7 @@ def cells(browser, site):
         assert (seen.errors, seen.strangers) == ([], []) and seen.page.title() != "evil"
 
 
-def keys(table):
+def ids(table):
     return [row.split()[-1] for row in table.locator("tbody tr:visible").all_inner_texts()]
 
 
@@ -127,7 +127,7 @@ def test_cells_are_sorted_by_accuracy(cells):
         accuracy.click()
         for _ in range(50):  # the table is sorted a moment later
             page.wait_for_timeout(100)
-            if (found := [key for key in keys(table) if key != "k3"]) == order:  # which has none
+            if (found := [id for id in ids(table) if id != "k3"]) == order:  # which has none
                 break
         assert found == order
 
@@ -136,13 +136,13 @@ def test_cells_are_searched_and_filtered(cells):
     page, table = cells
     table.locator(".dt-scroll-head input").nth(0).press_sequentially("AE")
     table.locator("tbody tr").nth(1).wait_for(state="detached")
-    assert keys(table) == ["k2"]
+    assert ids(table) == ["k2"]
     committed = exported()
-    key = committed.loc[committed["study"] == "clips", "key"].iloc[-1]
+    id = committed.loc[committed["study"] == "clips", "id"].iloc[-1]
     clips = page.locator("#clips .dt-container")
-    clips.locator("input[type=search]").press_sequentially(key)
+    clips.locator("input[type=search]").press_sequentially(id)
     clips.locator("tbody tr").nth(1).wait_for(state="detached")
-    assert keys(clips) == [key]
+    assert ids(clips) == [id]
 
 
 def test_names_are_text_and_a_table_is_read_in_the_dark(cells):

@@ -87,7 +87,7 @@ def weights() -> bytes:
         run = Store().run(cell)
         run.finish(RESULT)
         fit.save_checkpoint(run.folder, STATE | {"learner": {"model": tiny.state_dict()}})
-        return encoders.export(cell.key).read_bytes()
+        return encoders.export(cell.id).read_bytes()
 
 
 def damage_weights(contents: bytes, draw: Random) -> bytes:
@@ -162,5 +162,5 @@ def read_results(files: dict[str, bytes], folder: Path) -> None:
 KINDS = {
     "checkpoint": Kind(lambda: [checkpoint()], damage_checkpoint, read_checkpoint, ["checkpoint.pt"]),
     "safetensors": Kind(lambda: [weights()], damage_weights, read_weights, ["encoder.safetensors"]),
-    "result files": Kind(results, damage_results, read_results, [CELL.key]),
+    "result files": Kind(results, damage_results, read_results, [CELL.id]),
 }

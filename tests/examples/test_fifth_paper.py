@@ -21,8 +21,8 @@ for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs deci
 run("figures", "predictor_digits")
 run("claims", "--paper", "BYOL")
 cells = map(os.path.dirname, manifest.runs_root().glob("cells/*/checkpoint.pt"))
-key = next(os.path.basename(cell) for cell in cells if json.load(open(f"{cell}/recipe.json"))["seed"] == 1)
-run("results", "weights", key, "--output", "byol.safetensors")
+id = next(os.path.basename(cell) for cell in cells if json.load(open(f"{cell}/recipe.json"))["seed"] == 1)
+run("results", "weights", id, "--output", "byol.safetensors")
 run("results", "list")
 """
 

@@ -1,11 +1,11 @@
 """The net under a change of the package's spine: what it made before, recorded, and tests that it still makes it.
 
     recipes.json    every preset's recipe of every study, data set and method
-    keys.json       the cells that tables need, by what they are asked for, and their keys
+    ids.json        the cells that tables need, by what they are asked for, and their ids
     rows.csv        the rows that tables make of made-up results, beside the printed numbers
     results.json    what smoke-size trainings of every method and variant measure
 
-The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes keys rows
+The files say both what is asked and what came of it. `python3 -m tests.golden.recorded [recipes ids rows
 results]` asks all of it again and writes them anew, from the root of a checkout, on a CPU and without REPRO_DATA: only
 where the behaviour is meant to change, and the commit says what changed and why. To record more, add what is asked to a
 file. `bits.py` compares two checkouts bit by bit. `recorded.py` alone calls the package.

@@ -91,23 +91,23 @@ def asked_cells(request: Fields) -> tuple[Table, list[Cell]]:
 
 
 def cells(request: Fields) -> dict[str, Any]:
-    """The cells of a request by their keys: the seed, and the fields that leave the preset's recipe of the method.
+    """The cells of a request by their ids: the seed, and the fields that leave the preset's recipe of the method.
 
     Of all of them `data`, the digests, shortened, with the version of the training.
     """
     table, asked = asked_cells(request)
     preset, named = "quick" if request["preset"] == "auto" else request["preset"], table.study.recipe.named_by
-    by_key, data = {}, set()
+    by_id, data = {}, set()
     for cell in asked:
         method = getattr(cell.recipe, named)
         usual = table.study.presets[preset](request["dataset"], method).to_dict()
-        by_key[cell.key] = {"seed": cell.seed, named: method} | changed(cell.recipe.to_dict(), usual)
+        by_id[cell.id] = {"seed": cell.seed, named: method} | changed(cell.recipe.to_dict(), usual)
         data.add((cell.digest[:16], cell.version))
-    return {"data": [[*pair] for pair in sorted(data)], "cells": by_key}
+    return {"data": [[*pair] for pair in sorted(data)], "cells": by_id}
 
 
 def measures(cell: Cell) -> dict[str, float]:
-    """Made-up results of a cell: from its key alone, so that they do not depend on the order of cells."""
+    """Made-up results of a cell: from its id alone, so that they do not depend on the order of cells."""
     fields = cell.recipe.to_dict()
     if "objectives" in fields:
         names = ["linear", "linear_best", "linear_without_copies", "linear_standardised",
@@ -121,12 +121,12 @@ def measures(cell: Cell) -> dict[str, float]:
         names = ["linear", "linear_held_out"] if characters else [*filter(None, fields["targets"].split(","))]
         names += ["trained_on"]
         names += ["categories_video", "categories_audio", "expected"] if fields["method"] == "cmacc" else []
-    return {name: made_up(cell.key, name) for name in names}
+    return {name: made_up(cell.id, name) for name in names}
 
 
-def made_up(key: str, name: str) -> float:
-    """A number from 0 to 100 with two decimals, of a cell's key and the name of a measure."""
-    return int(hashlib.sha256(f"{key} {name}".encode()).hexdigest()[:8], 16) % 10_000 / 100
+def made_up(id: str, name: str) -> float:
+    """A number from 0 to 100 with two decimals, of a cell's id and the name of a measure."""
+    return int(hashlib.sha256(f"{id} {name}".encode()).hexdigest()[:8], 16) % 10_000 / 100
 
 
 def laid_out() -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def rows(request: Fields) -> list[dict[str, Any]]:
         parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(cell)}
         texts = {name: json.dumps(part) for name, part in parts.items()}
         stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    made = table.numbers({cell.key: cell for cell in asked}, DataFrame(stored),
+    made = table.numbers({cell.id: cell for cell in asked}, DataFrame(stored),
                          table.columns_asked(request["fields"]))
     return [plain(row) for row in made.to_dict("records")]
 
@@ -199,14 +199,14 @@ def recorded_recipes() -> str:
     return by_line({study: recipes(study, [*filter(None, names)]) for study, names in read("recipes.json").items()}, 2)
 
 
-def recorded_keys() -> str:
-    """keys.json"""
+def recorded_ids() -> str:
+    """ids.json"""
     requests, every = [], {}
-    for request in read("keys.json")["requests"]:
+    for request in read("ids.json")["requests"]:
         made = cells(request)
         every |= made["cells"]
         requests.append({name: request[name] for name in REQUEST} | {"data": made["data"]})
-        requests[-1]["keys"] = " ".join(made["cells"])
+        requests[-1]["ids"] = " ".join(made["cells"])
     return by_line({"requests": requests, "cells": every}, 2)
 
 
@@ -226,7 +226,7 @@ def recorded_results() -> str:
     return by_line([training | {"measured": trained(training)[0]} for training in read("results.json")], 1)
 
 
-FILES = {"recipes.json": recorded_recipes, "keys.json": recorded_keys, "rows.csv": recorded_rows,
+FILES = {"recipes.json": recorded_recipes, "ids.json": recorded_ids, "rows.csv": recorded_rows,
          "results.json": recorded_results}
 
 if __name__ == "__main__":

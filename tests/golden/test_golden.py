@@ -6,8 +6,8 @@ import pytest
 
 from tests.golden import recorded
 
-KEYS, RECIPES = recorded.read("keys.json"), recorded.read("recipes.json")
-TABLES = dict.fromkeys(request["table"] for request in KEYS["requests"])
+IDS, RECIPES = recorded.read("ids.json"), recorded.read("recipes.json")
+TABLES = dict.fromkeys(request["table"] for request in IDS["requests"])
 ROUNDING = 2 * 10**-recorded.DIGITS
 # Of losses and spreads, which float32 gives to about six digits a step, relative to them or to 1 if they are less.
 CLOSE = 1e-3
@@ -27,10 +27,10 @@ def test_recipes_of_presets(study):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_cells_and_their_keys(table):
-    for request in KEYS["requests"]:
+def test_cells_and_their_ids(table):
+    for request in IDS["requests"]:
         if request["table"] == table:
-            expected = {key: KEYS["cells"][key] for key in request["keys"].split()}
+            expected = {id: IDS["cells"][id] for id in request["ids"].split()}
             assert recorded.cells(request) == {"data": request["data"], "cells": expected}, request
 
 

@@ -83,12 +83,12 @@ def cells():
     shared = {"study": "skeletons", "preset": "quick", "digest": "d", "version": 3, "changes": {}, "commit": "c",
               "cost": {"seconds": 5400.0}, "finished": "2026-11-23", "measure": "linear"}
     rows = [
-        {"key": "k1", "dataset": "ucla", "seed": 0, "named": "CE", "linear": 80.25, "layers": 1.0},
-        {"key": "k2", "dataset": "ucla", "seed": 1, "named": "AE", "linear": 9.5, "layers": 2.0},
-        {"key": "k3", "dataset": "digits", "seed": 0, "named": "CE+AD", "linear": None, "layers": 3.0},
+        {"id": "k1", "dataset": "ucla", "seed": 0, "named": "CE", "linear": 80.25, "layers": 1.0},
+        {"id": "k2", "dataset": "ucla", "seed": 1, "named": "AE", "linear": 9.5, "layers": 2.0},
+        {"id": "k3", "dataset": "digits", "seed": 0, "named": "CE+AD", "linear": None, "layers": 3.0},
     ]
     three = DataFrame([shared | row for row in rows]).assign(units=128)
     three["changes"] = [{}, {"layers": 2}, {"layers": 3, "td_queue": "live"}]
-    one = DataFrame([shared | {"key": "k4", "study": "images", "dataset": NAME, "seed": 0, "named": "jcl",
+    one = DataFrame([shared | {"id": "k4", "study": "images", "dataset": NAME, "seed": 0, "named": "jcl",
                                "measure": "cifar10", "cifar10": 50.0, NAME: 0.00012345}])
     return {"skeletons": three, "images": one, "clips": one[:0]}

@@ -36,5 +36,5 @@ def laid_out(table, dataset=None, *, measure=None, **choices):
     """The rows of a table all of whose cells have such measures; arguments as for `run_table`."""
     cells = asked(table, dataset, **choices)
     fields = {name: value for name, value in choices.items() if name in table.study.fields}
-    by_key = {cell.key: cell for cell in cells}
-    return table.numbers(by_key, finished(cells, measure), table.columns_asked(fields))
+    by_id = {cell.id: cell for cell in cells}
+    return table.numbers(by_id, finished(cells, measure), table.columns_asked(fields))

@@ -111,8 +111,8 @@ def stored(method="plain", linear=50.0, *, seed=0, preset="paper", dataset="ucla
     """A row of cells.csv: a finished cell with these `changes`; `told` is whether it says which they are."""
     make = TOY.presets[preset]
     recipe = recipe or make(dataset.partition(" (")[0], method, subset=" (" in dataset, **changes).to_dict()
-    key = Cell(study, Toy.from_dict(recipe), seed, preset, dataset, digest, version).key
-    row = {"key": key, "study": study, "seed": seed, "preset": preset, "dataset": dataset}
+    id = Cell(study, Toy.from_dict(recipe), seed, preset, dataset, digest, version).id
+    row = {"id": id, "study": study, "seed": seed, "preset": preset, "dataset": dataset}
     row |= {"digest": digest, "version": version, "changes": json.dumps(changes if told else None, sort_keys=True)}
     row |= {"recipe": json.dumps(recipe, sort_keys=True), "cost": json.dumps({"finished": finished}), "commit": "c"}
     return row | {"metrics": json.dumps({"linear": linear, "evaluation": 2} | (measures or {}))}

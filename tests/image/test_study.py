@@ -168,8 +168,8 @@ def trained(store, chosen):
 def test_weights_are_written_and_read_back(store, data, tmp_path, changes):
     chosen = small_cell("moco", **changes)
     trained(store, chosen)
-    path = export(chosen.key, tmp_path / "encoder.safetensors")
-    model = study.trained_model(checkpoint(chosen.key, Store(store.root)), chosen.recipe)
+    path = export(chosen.id, tmp_path / "encoder.safetensors")
+    model = study.trained_model(checkpoint(chosen.id, Store(store.root)), chosen.recipe)
     assert not model.training
     again = restored(chosen, IMAGES, CPU)
     assert again.taken == 4
@@ -189,7 +189,7 @@ def test_weights_of_a_study_that_has_none_in_files_are_refused(store):
     described = json.loads((run.folder / "recipe.json").read_text())
     (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
     with pytest.raises(ValueError, match="is a cell of clips; weights are those of images and skeletons"):
-        export(chosen.key)
+        export(chosen.id)
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():

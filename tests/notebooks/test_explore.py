@@ -57,8 +57,8 @@ def test_encoders_are_finished_runs_or_those_that_come_along(tmp_path, monkeypat
     exec(CELLS[2], names)
     assert [*names["encoders"]] == ["CE+AD on synthetic, smoke recipe, seed 3", "CE on ucla, paper recipe, seed 0"]
     finished, shipped = (encoder.provenance for encoder in names["encoders"].values())
-    assert finished["key"] == own.key and shipped == repro.load("taxonomy_ucla/CE").provenance
-    assert [path.name for path in (tmp_path / "cells").iterdir()] == [own.key]  # nothing else is trained
+    assert finished["id"] == own.id and shipped == repro.load("taxonomy_ucla/CE").provenance
+    assert [path.name for path in (tmp_path / "cells").iterdir()] == [own.id]  # nothing else is trained
     with pytest.raises(ValueError, match="is not that of a finished cell"):  # on what those of NW-UCLA do not fit
         exec(CELLS[2], begin("explore", pipeline="raw", **SMOKE))
 

@@ -19,9 +19,9 @@ EXPERIMENTS = sorted(path.stem for path in FIGURES.glob("*.png") if path.stem in
 PICTURES = {name: declared for name, declared in papers.pictures().items() if declared.plot}
 VALUES = {  # of some pictures, the column of the committed rows whose means over seeds are drawn, and of which rows
     "along_training_ucla": ("value", "entry == objectives and measure in ['linear', 'linear_best']"),
-    "sequence_contrast_ucla": ("CD", "key == key"), "objective_parts_cifar10": ("InfoNCE", "key == key"),
-    "category_curves_multiomniglot": ("categories_audio", "key == key"),
-    "sampled_keys_cifar10": ("inside", "key == key"),
+    "sequence_contrast_ucla": ("CD", "id == id"), "objective_parts_cifar10": ("InfoNCE", "id == id"),
+    "category_curves_multiomniglot": ("categories_audio", "id == id"),
+    "sampled_keys_cifar10": ("inside", "id == id"),
     "post_hoc_diversity_multiomniglot": ("value", "measure == 'categories'"), "glm_forest_ucla": ("estimate", "t == t"),
 }
 BY = ["objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch", "keys",

@@ -53,7 +53,7 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
     assert sorted(source.pop("cells")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}
     assert caption == (f"{plots.caption_of(figures.taxonomy)} Data set: ucla. Preset: paper. Seeds: 0, 2. "
-                       "Drawn from 6 cells, whose keys are in the source of this file.")
+                       "Drawn from 6 cells, whose ids are in the source of this file.")
     redraw(tmp_path / "two", cells.sample(frac=1, random_state=0), short)
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 

@@ -31,7 +31,7 @@ def test_a_row_holds_the_whole_cell(store):
     cells = finished_cells(store)
     assert list(cells.columns) == COLUMNS and len(cells) == 1
     row = cells.iloc[0].to_dict()
-    assert [row[name] for name in COLUMNS[:7]] == [cell.key, "skeletons", 3, "quick", "synthetic", "d1", 1]
+    assert [row[name] for name in COLUMNS[:7]] == [cell.id, "skeletons", 3, "quick", "synthetic", "d1", 1]
     assert json.loads(row["changes"]) == {"rate": 0.25, "epochs": 4}
     assert Small.from_dict(json.loads(row["recipe"])) == cell.recipe
     assert json.loads(row["metrics"]) == {"linear": 61.5, "knn1": 12.5, "select": "last", "evaluation": 1}
@@ -100,7 +100,7 @@ def test_rows_of_cells_are_in_their_order_without_those_that_are_not_finished(st
     cells = [finish(store, method) for method in ("CE", "AE", "CD")]
     unfinished = dataclasses.replace(cells[0], seed=7)
     for order in (cells, cells[::-1]):
-        assert rows_of([unfinished, *order], store)["key"].tolist() == [cell.key for cell in order]
+        assert rows_of([unfinished, *order], store)["id"].tolist() == [cell.id for cell in order]
     assert rows_of([unfinished], store).empty
 
 
@@ -108,11 +108,11 @@ def test_a_cell_that_was_copied_into_the_folder_of_another_is_refused(store):
     """Its numbers would be the other's; a store that is read whole leaves it out."""
     copied, other = finish(store, "AE"), finish(store, "CE", 1)
     shutil.copytree(store.run(copied).folder, store.run(other).folder, dirs_exist_ok=True)
-    message = f"key='{copied.key}' is not its folder's, {other.key}.; delete the folder"
+    message = f"id='{copied.id}' is not its folder's, {other.id}.; delete the folder"
     with pytest.raises(ValueError, match=message):
         rows_of([copied, other], store)
     told = []
-    assert finished_cells(store, told.append)["key"].tolist() == [copied.key] and re.search(message, told[0])
+    assert finished_cells(store, told.append)["id"].tolist() == [copied.id] and re.search(message, told[0])
 
 
 DAMAGES = {
@@ -154,13 +154,13 @@ def test_a_damaged_row_is_left_out_with_one_line_and_not_lost(store, two_rows, c
     assert two_rows.read_bytes() == damaged
 
 
-def test_of_two_rows_of_one_key_the_first_counts_and_the_file_is_not_exported_over(store, two_rows, capsys):
+def test_of_two_rows_of_one_id_the_first_counts_and_the_file_is_not_exported_over(store, two_rows, capsys):
     header, first, second = two_rows.read_text().splitlines(keepends=True)
     two_rows.write_text(header + first + second + first.replace("50.0", "10.0").replace("60.0", "10.0"))
     assert sorted(json.loads(metrics)["linear"] for metrics in read_cells(two_rows)["metrics"]) == [50.0, 60.0]
-    key = first.partition(",")[0]
-    assert f"line 4: {key} is the key of an earlier row, too; the row is left out" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="is the key of an earlier row"):
+    id = first.partition(",")[0]
+    assert f"line 4: {id} is the id of an earlier row, too; the row is left out" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="is the id of an earlier row"):
         export(finished_cells(store), two_rows)
 
 
@@ -168,7 +168,7 @@ def test_of_two_rows_of_one_key_the_first_counts_and_the_file_is_not_exported_ov
     ("unexpected end of data", lambda text: text[:-20]),
     ("it has the columns .*, expected .*'digest'", lambda text: text.replace("digest,", "", 1)),
     ("it has the columns", lambda text: text.replace("digest,version", "version,digest", 1)),
-    ("it has the columns", lambda text: text.replace("key,", "key,key,", 1)),
+    ("it has the columns", lambda text: text.replace("id,", "id,id,", 1)),
     ("it has the columns", lambda text: ""), ("'utf-8' codec", lambda text: "\udcff"),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_a_file_that_is_no_table_of_cells_is_named_and_left(store, two_rows, damage, message):

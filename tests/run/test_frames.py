@@ -96,14 +96,14 @@ FRAMED = {name: declared for name, declared in papers.pictures().items() if decl
 def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(name, tmp_path):
     declared = FRAMED[name]
     written = read_frame(experiments.manifest.project_root() / "figures" / f"{name}.csv")
-    written = written[written["key"].isin(experiments.everything()["key"])]  # others are kept rows of earlier versions
+    written = written[written["id"].isin(experiments.everything()["id"])]  # others are kept rows of earlier versions
     rows = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
     own = [column for column in written if column in rows]
-    assert len(rows.drop_duplicates()) >= len(written) and {"key", "seed", "dataset", "preset"} <= {*own}
+    assert len(rows.drop_duplicates()) >= len(written) and {"id", "seed", "dataset", "preset"} <= {*own}
     both = rows[own].astype(str).merge(written[own].astype(str), how="right", indicator=True)
     assert (both["_merge"] == "both").all()
-    key = written["key"].iloc[0]
-    folder = Store().folder(key)
+    id = written["id"].iloc[0]
+    folder = Store().folder(id)
     folder.mkdir(parents=True)
     (folder / "result.json").touch()
     if declared.frame in LOGS:
@@ -112,7 +112,7 @@ def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(n
     else:
         write_frame(DataFrame({"alone": [1.0]}), folder / f"{declared.frame}.csv")
     again = pd.concat([repro.results(experiment, frame=declared.frame) for experiment in declared.experiments])
-    assert 0 < (again["key"] == key).sum() <= 4
+    assert 0 < (again["id"] == id).sum() <= 4
 
 
 def test_an_experiment_without_a_frame_has_no_rows_and_a_frame_that_nothing_leaves_is_refused():

@@ -103,13 +103,13 @@ def test_an_error_in_a_lane_ends_its_cell_alone(store, capsys):
 def test_a_worker_ends_the_lanes_beside_an_error_and_begins_no_further_cell(store, capsys):
     errors = {"AE": NonFiniteLoss("AE is nan at step 7"), "CD": RuntimeError("a device that was lost")}
     met = worked(CELLS, Turns(**errors), store, 2, "first")  # a divergence leaves a process as it was
-    assert {key: f"{type(error).__name__}: {error}" for key, error in met.items()} == {
-        CELLS[1].key: "NonFiniteLoss: AE is nan at step 7",
-        CELLS[3].key: "ChildProcessError: RuntimeError: a device that was lost",
-        CELLS[4].key: "NonFiniteLoss: AE is nan at step 7"}
+    assert {id: f"{type(error).__name__}: {error}" for id, error in met.items()} == {
+        CELLS[1].id: "NonFiniteLoss: AE is nan at step 7",
+        CELLS[3].id: "ChildProcessError: RuntimeError: a device that was lost",
+        CELLS[4].id: "NonFiniteLoss: AE is nan at step 7"}
     assert "Traceback" in capsys.readouterr().err
     met = worked(CELLS[3:], train := Turns(CD=errors["CD"]), store, 1, "second")
-    assert [*met] == [CELLS[3].key] and train.names() == "CD0.1 CD0.2 CD0.3"
+    assert [*met] == [CELLS[3].id] and train.names() == "CD0.1 CD0.2 CD0.3"
     assert finished(store) == [value(cell) if cell.label == "CE" else None for cell in CELLS]
 
 

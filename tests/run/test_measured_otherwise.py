@@ -72,7 +72,7 @@ def losses(folder):
 
 
 def test_its_training_is_the_cell_of_its_preset():
-    assert USUAL.training is USUAL and alone(HALF).training.key == HALF.key != USUAL.key
+    assert USUAL.training is USUAL and alone(HALF).training.id == HALF.id != USUAL.id
     other = cell(scale=1.0, depth=3)
     assert HALF.training == USUAL and other.training == cell(depth=3)
     assert (HALF.training.changes, other.training.changes) == ({}, {"depth": 3})
@@ -90,26 +90,26 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
     assert found == run(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
     assert taken == [0] * 8
     for each in order:
-        folder, whole = store.run(each).trained_in, apart.folder(each.key)
-        assert folder == store.folder(USUAL.key) and losses(folder) == losses(whole)
+        folder, whole = store.run(each).trained_in, apart.folder(each.id)
+        assert folder == store.folder(USUAL.id) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
-    assert {*finished_cells(Store(store.root))["key"]} == {each.key for each in order}
+    assert {*finished_cells(Store(store.root))["id"]} == {each.id for each in order}
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
     run(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
-    before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.name != "owner.json"}
+    before = {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.name != "owner.json"}
     taken.clear()
     assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
     assert taken == [] and {path: path.read_bytes() for path in before} == before
-    assert Store(store.root).folder(HALF.key) == store.folder(USUAL.key) / HALF.key
-    assert Store(store.root).trained_in(HALF.key) == store.folder(USUAL.key)
+    assert Store(store.root).folder(HALF.id) == store.folder(USUAL.id) / HALF.id
+    assert Store(store.root).trained_in(HALF.id) == store.folder(USUAL.id)
 
 
 def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
     run(store, HALF)
-    described = json.loads((store.folder(USUAL.key) / "recipe.json").read_text())
-    assert (described["key"], described["changes"], described["recipe"]["scale"]) == (USUAL.key, {}, 2.0)
+    described = json.loads((store.folder(USUAL.id) / "recipe.json").read_text())
+    assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 @pytest.mark.parametrize("first", [HALF, dataclasses.replace(HALF, trained=None)], ids=["otherwise", "by itself"])
@@ -163,18 +163,18 @@ def test_the_cost_is_that_of_the_training(store, monkeypatch):
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, lost):
     run(store, USUAL)
-    checkpoint = store.folder(USUAL.key) / "checkpoint.pt"
+    checkpoint = store.folder(USUAL.id) / "checkpoint.pt"
     if lost:
         checkpoint.unlink()
     else:
         checkpoint.write_bytes(b"half of one")
         with pytest.raises(ValueError, match="has lost its weights; give the same command again, and plain"):
             run(store, HALF)
-    before = {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.is_file()}
+    before = {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.is_file()}
     taken.clear()
     assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert store.run(HALF).trained_in == store.folder(HALF.key)
-    assert {path: path.read_bytes() for path in store.folder(USUAL.key).iterdir() if path.is_file()} == before
+    assert store.run(HALF).trained_in == store.folder(HALF.id)
+    assert {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.is_file()} == before
 
 
 def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):

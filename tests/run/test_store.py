@@ -1,4 +1,4 @@
-"""The store of runs: keys of cells, results and what is wrong with them, and whether its folder can be written."""
+"""The store of runs: ids of cells, results and what is wrong with them, and whether its folder can be written."""
 
 import dataclasses
 import errno
@@ -28,19 +28,19 @@ def test_data_exchanged_since_the_cell_was_declared_are_refused():
         ("study", "images"), ("preset", "paper"), ("evaluation", 2), ("changes", {"rate": 0.5}), ("dataset", "ucla"),
         ("recipe", Small(rate=0.5)))),
 ], ids=str)
-def test_the_key_depends_on_what_decides_a_training_alone(change, same):
-    assert (dataclasses.replace(CELL, **change).key == CELL.key) == same
+def test_the_id_depends_on_what_decides_a_training_alone(change, same):
+    assert (dataclasses.replace(CELL, **change).id == CELL.id) == same
 
 
-def test_neighbouring_parts_of_the_key_do_not_run_into_each_other():
+def test_neighbouring_parts_of_the_id_do_not_run_into_each_other():
     cells = [dataclasses.replace(CELL, seed=seed, digest=digest, version=version)
              for seed, digest, version in ((1, "1", 1), (11, "1", 1), (1, "1", 11), (1, "11", 1), (11, "1", 11))]
-    assert len({cell.key for cell in cells}) == len(cells)
+    assert len({cell.id for cell in cells}) == len(cells)
 
 
 def test_a_run_is_complete_once_its_result_exists(store):
     run = store.run(CELL)
-    assert run.folder == store.root / "cells" / CELL.key and not run.folder.exists() and run.result is None
+    assert run.folder == store.root / "cells" / CELL.id and not run.folder.exists() and run.result is None
     with run.claim() as claimed:
         assert claimed and run.result is None
         for name in ("checkpoint.pt", "checkpoint.previous.pt"):
@@ -54,8 +54,8 @@ def test_recipe_json_gives_back_the_cell(store):
     run = store.run(CELL)
     run.begin()
     stored = json.loads((run.folder / "recipe.json").read_text())
-    assert stored == json.loads(json.dumps(CELL.describe())) and [*stored][:2] == ["key", "study"]
-    assert stored.pop("key") == CELL.key == run.folder.name
+    assert stored == json.loads(json.dumps(CELL.describe())) and [*stored][:2] == ["id", "study"]
+    assert stored.pop("id") == CELL.id == run.folder.name
     assert Cell(**stored | {"recipe": Small.from_dict(stored["recipe"])}) == CELL
 
 
@@ -63,14 +63,14 @@ def test_the_label_says_what_is_trained_and_what_differs_from_the_preset():
     changed = dataclasses.replace(CELL, changes={"epochs": 4, "rate": 0.25})
     assert (CELL.label, changed.label) == ("CE", "CE, epochs=4, rate=0.25")
     assert dataclasses.replace(changed, changes={"crop": None, "targets": ""}).label == "CE, crop=none, targets=none"
-    assert f"{CELL}" == "CE, seed 0" and changed == CELL  # the key says what is equal
+    assert f"{CELL}" == "CE, seed 0" and changed == CELL  # the id says what is equal
 
 
 LATER = dataclasses.replace(CELL, evaluation=3)  # the cell as it is once more is measured of it
 
 
 def test_the_version_of_the_evaluation_stands_with_the_result_alone(store):
-    assert LATER.key == CELL.key and LATER.describe() == CELL.describe() and "evaluation" not in CELL.describe()
+    assert LATER.id == CELL.id and LATER.describe() == CELL.describe() and "evaluation" not in CELL.describe()
     store.run(LATER).finish(RESULT)
     assert store.run(LATER).result == RESULT | {"evaluation": 3}
     assert store.run(CELL).result["evaluation"] == 3  # a later one is as good
@@ -155,7 +155,7 @@ def test_a_result_that_nobody_could_read_is_not_written(store, measures):
     ({"version": 1.0}, "version is 1.0"), ({"changes": "epochs"}, "changes is 'epochs'"), ({"study": ...}, "it lacks"),
     ({"digest": ...}, "it lacks digest"), ({"seed": -1}, "seed=-1"), ({"version": 0}, "version=0 should be"),
     ({"dataset": "ucla\udcff"}, "surrogates not allowed"), ({"changes": {"\ud800": 1}}, "surrogates not allowed"),
-    ({"key": "3e38"}, "key='3e38' is not its folder's, "), (None, "No such file"),
+    ({"id": "3e38"}, "id='3e38' is not its folder's, "), (None, "No such file"),
 ])
 def test_a_description_with_other_parts_is_named(store, finished, change, message):
     path = finished.folder / "recipe.json"
@@ -179,17 +179,17 @@ def test_how_much_is_trained_is_a_share_whatever_the_log_holds(store, text, shar
     assert trained(run.folder) == share
 
 
-def test_finished_cells_are_those_that_are_complete_by_key(store):
+def test_finished_cells_are_those_that_are_complete_by_id(store):
     assert not store.root.exists() and finished_cells(store).empty
     cells = [dataclasses.replace(CELL, seed=seed) for seed in range(6)]
     for cell in cells:
         store.run(cell).finish(RESULT | {"linear": float(cell.seed)})
     store.run(dataclasses.replace(CELL, seed=9)).begin()  # not complete
     (store.root / "prepared" / "ucla-1234").mkdir(parents=True)
-    assert finished_cells(store)["key"].tolist() == sorted(cell.key for cell in cells)
+    assert finished_cells(store)["id"].tolist() == sorted(cell.id for cell in cells)
     for cell in cells:
         metrics = {"linear": float(cell.seed), "select": "last", "evaluation": 1}
-        assert read_record(store.folder(cell.key)) == cell.describe() | {"metrics": metrics, "cost": RESULT["cost"]}
+        assert read_record(store.folder(cell.id)) == cell.describe() | {"metrics": metrics, "cost": RESULT["cost"]}
 
 
 def test_whether_the_folder_can_be_written_is_found_out_without_leaving_anything(store):

@@ -35,7 +35,7 @@ def test_what_is_kept_is_computed_once_with_the_threads_and_the_precision_of_tra
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"evaluation": 2}])
 def test_what_is_kept_of_another_version_is_computed_again(tmp_path, monkeypatch, change):
-    """A file of before versions were kept, or with the same key: that of an evaluation is not in it."""
+    """A file of before versions were kept, or with the same id: that of an evaluation is not in it."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     today = dataclasses.replace(CELL, **change)
     values = iter([0.5, 2.0, 3.0])
@@ -80,13 +80,13 @@ def test_what_is_kept_is_computed_again_where_what_computes_it_has_changed(store
 
 
 def test_the_state_of_a_finished_cell_is_that_of_its_checkpoint(store):
-    with pytest.raises(ValueError, match=f"key='{CELL.key}' is not that of a finished cell in .*; see `repro results"):
-        checkpoint(CELL.key, store)
+    with pytest.raises(ValueError, match=f"id='{CELL.id}' is not that of a finished cell in .*; see `repro results"):
+        checkpoint(CELL.id, store)
     store.run(CELL).finish({"linear": 51.0, "cost": {}})
     with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
-        checkpoint(CELL.key, store)
-    save_checkpoint(store.folder(CELL.key), {"step": 1, "seconds": 0.0, "learner": {"weight": 3}})
-    assert checkpoint(CELL.key, store) == {"weight": 3}
+        checkpoint(CELL.id, store)
+    save_checkpoint(store.folder(CELL.id), {"step": 1, "seconds": 0.0, "learner": {"weight": 3}})
+    assert checkpoint(CELL.id, store) == {"weight": 3}
 
 
 def test_a_learner_is_given_back_with_its_weights_and_the_data_it_was_trained_on(store):

@@ -27,7 +27,7 @@ NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence
 
 
 def test_ntu_differs_from_the_recipe_of_ucla_where_its_released_configuration_does():
-    """That of NW-UCLA is held by the keys of its committed cells."""
+    """That of NW-UCLA is held by the ids of its committed cells."""
     usual, recipe = SkeletonRecipe(dataset="ucla"), paper("ntu", "CE")
     assert usual == paper("ucla", "CE")
     assert recipe == usual.replace(dataset="ntu", **NTU) and paper("ntu", "CE", layers=3) == recipe.replace(layers=3)

@@ -122,7 +122,7 @@ DIVERSITY = Plot(
 
 def of_pools(rows: DataFrame) -> DataFrame:
     """Reports of the selection along training."""
-    return rows[["step", "categories_video", "categories_audio", *POOL, "key", "seed", "dataset", "preset"]]
+    return rows[["step", "categories_video", "categories_audio", *POOL, "id", "seed", "dataset", "preset"]]
 
 
 def counted(rows: DataFrame) -> DataFrame:

@@ -109,8 +109,8 @@ def similarity_variance(table: DataFrame) -> Figure:
 
 def of_most_keys(rows: DataFrame) -> DataFrame:
     """The cell with most positive keys, the first of several."""
-    keys = rows.loc[rows["positives"] == rows["positives"].max(), "key"]
-    return rows[rows["key"] == keys.iloc[0]].drop(columns="entry")
+    ids = rows.loc[rows["positives"] == rows["positives"].max(), "id"]
+    return rows[rows["id"] == ids.iloc[0]].drop(columns="entry")
 
 
 PICTURES = {

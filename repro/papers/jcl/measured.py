@@ -48,7 +48,7 @@ def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
 
 def _similarity(cell: Cell, device: torch.device) -> DataFrame:
     recipe = cell.recipe
-    model = trained_model(checkpoint(cell.key, Store(manifest.runs_root())), recipe)
+    model = trained_model(checkpoint(cell.id, Store(manifest.runs_root())), recipe)
     images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
     parts = features(model, recipe, data_of(recipe), images, augmentations, seed=cell.seed, device=device)

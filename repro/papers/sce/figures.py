@@ -113,8 +113,8 @@ def _heat_map(axes: Axes, rows: DataFrame, value: str, spread: str, key_temperat
 def of_first_cell(rows: DataFrame) -> DataFrame:
     """The first cell of SCE that was trained, in the order of the table."""
     rows = rows.dropna(subset=["InfoNCE", "ReSSL", "Ceil"])
-    names = ["epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight", "entry", "key", "seed", "dataset", "preset"]
-    return rows.loc[rows["key"] == rows["key"].iloc[0], names]
+    names = ["epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight", "entry", "id", "seed", "dataset", "preset"]
+    return rows.loc[rows["id"] == rows["id"].iloc[0], names]
 
 
 PICTURES = {

@@ -220,14 +220,14 @@ def first_seeds(rows: DataFrame) -> DataFrame:
     rows = rows.dropna(subset="CD")
     of_seed = rows.groupby(["objectives", "td_queue"])["seed"].transform("min")
     rows = rows[rows["seed"] == of_seed].sort_values(["objectives", "td_queue"], kind="stable")
-    return rows[["epoch", "CD", *CONTRASTED, "key", "seed", "dataset", "preset"]].assign(
+    return rows[["epoch", "CD", *CONTRASTED, "id", "seed", "dataset", "preset"]].assign(
         CD=rows["CD"].map(lambda value: float(f"{value:.4g}")))
 
 
 def beside_noise(rows: DataFrame) -> DataFrame:
     """`first_seeds`, with the runs of the dictionary that is never refreshed, of a training that is no longer here."""
     path = manifest.project_root() / "figures" / "earlier" / "frozen_noise_ucla_epochs.csv"
-    noise = read_csv(path, dtype={"key": str})
+    noise = read_csv(path, dtype={"id": str})
     return pd.concat([first_seeds(rows), noise]).sort_values(["objectives", "td_queue"], kind="stable")
 
 
@@ -330,7 +330,7 @@ def _rounded(table: DataFrame) -> DataFrame:
 
 def forest(name: str, cells: DataFrame) -> DataFrame:
     """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
-    ours = SKELETONS.tidy(cells[cells["key"].isin([*find(name).asked()])])
+    ours = SKELETONS.tidy(cells[cells["id"].isin([*find(name).asked()])])
     ours = with_terms(ours[ours["objectives"].isin(METHODS)].reset_index(drop=True))
     known = set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"])
     return _rounded(glm.forest(ours)) if known else DataFrame()

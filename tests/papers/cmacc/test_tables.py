@@ -128,12 +128,12 @@ def test_a_cell_is_called_by_all_that_its_row_sweeps():
     assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
 
 
-def test_the_same_cell_has_one_key_in_every_table():
+def test_the_same_cell_has_one_id_in_every_table():
     grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
     own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
-    keys = {table: [cell.key for cell in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
+    ids = {table: [cell.id for cell in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
             for table in LAYOUTS}
-    assert len({*itertools.chain(*keys.values())}) == 1 and all(len(found) == 1 for found in keys.values())
+    assert len({*itertools.chain(*ids.values())}) == 1 and all(len(found) == 1 for found in ids.values())
 
 
 def test_a_key_depends_on_the_targets_data(monkeypatch):
@@ -148,7 +148,7 @@ def test_a_key_depends_on_the_targets_data(monkeypatch):
         monkeypatch.setattr(module, name, lambda *_: None)
     monkeypatch.setattr(study, "channels_of", lambda *_: 1)
     before, after = cell("cross_modal"), cell("cross_modal", hmdb51="other")
-    assert after.key != before.key and after.recipe == before.recipe
+    assert after.id != before.id and after.recipe == before.recipe
     assert cell("category_diversity", hmdb51="other").digest == "usual"  # which has no targets
 
 
@@ -271,7 +271,7 @@ def test_table_4_pre_trained_on_ucf101():
     splits = asked(TABLES["transfer"], "ucf101", split="1,2,3")
     stored = finished(splits, measures())
     stored["cost"] = [json.dumps({"finished": "", "device": f"no. {cell.recipe.split // 3}"}) for cell in splits]
-    frame = TABLES["transfer"].numbers({cell.key: cell for cell in splits}, stored)
+    frame = TABLES["transfer"].numbers({cell.id: cell for cell in splits}, stored)
     assert remarks(frame) == ["all rows: 2 runs on no. 0, 1 on no. 1"]
     frame = frame_of("transfer", "ucf101", split="2,1")
     assert frame["printed"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
@@ -297,7 +297,7 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     assert set(frame["trained_on"]) == {303}
     cells = asked(table, "esc50", **choices)
     stored = finished(cells[:-1], measure)  # the second seed lacks a fold
-    some = table.numbers({cell.key: cell for cell in cells}, stored).query("method == 'smoco'")
+    some = table.numbers({cell.id: cell for cell in cells}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
 
 
