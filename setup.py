@@ -11,7 +11,7 @@ setup(
     package_data={
         **{name: ["*.csv", "*.yaml", "*.md", "*.txt"] for name in FOUND},
         "repro.data_manifests": ["*"],
-        "repro.figures": ["cells.csv"],
+        "repro.figures": ["runs.csv"],
         "repro.weights": ["*/*.safetensors"],
     },
 )

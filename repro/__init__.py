@@ -1,7 +1,7 @@
 """A reproducible companion to four papers on self-supervised learning.
 
 `run_table` trains what is missing of a table and returns it, `results` returns that of a saved experiment and trains
-nothing, `draw` draws either, `frames` is what cells have left beside numbers, `finished` is every cell there is, `load`
+nothing, `draw` draws either, `frames` is what runs have left beside numbers, `finished` is every run there is, `load`
 reads a trained encoder, one that comes along or your own. `TABLES` and `EXPERIMENTS` are there by name. They are
 imported when they are asked for, as what they need takes seconds.
 """

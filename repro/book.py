@@ -1,4 +1,4 @@
-"""The book: the first page, results, papers, executed notebooks, methods and all cells, as pages that need no server.
+"""The book: the first page, results, papers, executed notebooks, methods and all runs, as pages that need no server.
 
 `docs/conf.py` is what Sphinx is told; here is gathered what it builds. The libraries it takes are those of the extra
 `book`.
@@ -32,14 +32,14 @@ LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_th
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
 TRAINS = ("weights",)  # notebooks that train what is missing
-HIDDEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a cell, on the page of cells
-FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed"]  # columns of the page of cells
-CELLS = """---
+HIDDEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a run, on the page of runs
+FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed"]  # columns of the page of runs
+RUNS = """---
 html_theme.sidebar_secondary.remove: true
 ---
-# All cells
+# All runs
 
-A row per finished cell, yours among ours: what it trains, its accuracy in percent (of the linear probe, or after
+A row per finished run, yours among ours: what it trains, its accuracy in percent (of the linear probe, or after
 fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings filter, the field
 above them searches. [Columns and words](docs/words.md).
 """
@@ -76,7 +76,7 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
         source = folder / "source"
         gather(root, source)
         failed = execute(root / "notebooks", source / "notebooks")
-        write_cells(by_study(), source)
+        write_runs(by_study(), source)
         typeset(source, root / "docs", folder / "site")
         if output.exists():
             output.replace(folder / "before")
@@ -179,29 +179,29 @@ def arguments_of(notebook: Path) -> dict[str, Any]:
     return {"train": "never"} if everything()["id"].isin(defaults).any() else SHORT
 
 
-def write_cells(studies: dict[str, DataFrame], source: Path) -> None:
-    """Write the page `cells.md`: of the cells of every study, see `by_study`, a table to search, sort and filter."""
+def write_runs(studies: dict[str, DataFrame], source: Path) -> None:
+    """Write the page `runs.md`: of the runs of every study, see `by_study`, a table to search, sort and filter."""
     import itables
     from itables.javascript import generate_init_offline_itables_html
 
-    parts = [CELLS, RAW.format(generate_init_offline_itables_html(itables.options.dt_bundle))]
-    for study, cells in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
-        if len(cells):
-            rows = columns_of_page(cells).rename(columns=html.escape)  # which itables does to values alone
+    parts = [RUNS, RAW.format(generate_init_offline_itables_html(itables.options.dt_bundle))]
+    for study, runs in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
+        if len(runs):
+            rows = columns_of_page(runs).rename(columns=html.escape)  # which itables does to values alone
             table = itables.to_html_datatable(
                 rows, connected=False, showIndex=False, allow_html=False, maxBytes=0, scrollX=True, order=[],
                 column_filters="header", classes="display nowrap compact")
             parts += [f"## {study.capitalize()}", RAW.format(table)]
-    (source / "cells.md").write_text("\n\n".join(parts), encoding="utf-8")
+    (source / "runs.md").write_text("\n\n".join(parts), encoding="utf-8")
 
 
-def columns_of_page(cells: DataFrame) -> DataFrame:
-    """Cells of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then id."""
-    shown = cells.drop(columns=HIDDEN).assign(
-        trains=cells["named"],
-        accuracy=pd.Series([cell.get(cell["measure"]) for cell in cells.to_dict("records")], cells.index, dtype=float),
-        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in cells["changes"]],
-        hours=cells["cost"].str.get("seconds").astype(float) / 3600,
+def columns_of_page(runs: DataFrame) -> DataFrame:
+    """Runs of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then id."""
+    shown = runs.drop(columns=HIDDEN).assign(
+        trains=runs["named"],
+        accuracy=pd.Series([run.get(run["measure"]) for run in runs.to_dict("records")], runs.index, dtype=float),
+        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in runs["changes"]],
+        hours=runs["cost"].str.get("seconds").astype(float) / 3600,
     )
     varying = [name for name in shown.columns.drop([*FIRST, "id"])
                if len(shown) == 1 or shown[name].astype(str).nunique() > 1]

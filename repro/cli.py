@@ -30,7 +30,7 @@ PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as lon
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__, context_settings=HELP, **PLAIN)
 data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is here.")
-results_app = typer.Typer(**PLAIN, help="Finished cells.")
+results_app = typer.Typer(**PLAIN, help="Finished runs.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = " | ".join(papers.lines())
@@ -86,7 +86,7 @@ def run(
     Every field of the recipe is an option, listed by `repro run NAME --help`: --epochs 30 sets it in all rows that use
     it, and several values sweep, --epochs 10,30,150. Options replace what a saved experiment has.
 
-    Image tables also train one cell on several devices: torchrun --nproc-per-node 8 -m repro run NAME ...
+    Image tables also train one run on several devices: torchrun --nproc-per-node 8 -m repro run NAME ...
 
     Example: repro run taxonomy --dataset ucla --preset quick --objectives random,CE,CE+AD --epochs 10,30
     """
@@ -239,9 +239,9 @@ def results_list(
     mine: Annotated[bool, Option("--mine", help="only those in REPRO_RUNS that are new")] = False,
     dataset: Annotated[str | None, Option(help="only those on a data set, parts and copies of it too")] = None,
 ) -> None:
-    """Print every finished cell with its main measure: ours, of figures/cells.csv, then yours, new in REPRO_RUNS.
+    """Print every finished run with its main measure: ours, of figures/runs.csv, then yours, new in REPRO_RUNS.
 
-    The measure is the accuracy of the linear probe; of cells that are fine-tuned instead, that on the first target.
+    The measure is the accuracy of the linear probe; of runs that are fine-tuned instead, that on the first target.
     One of yours that "replaces ours" was trained by both: yours is shown, drawn and exported.
 
     Example: repro results list --mine --dataset ucla
@@ -250,51 +250,51 @@ def results_list(
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
-    cells = finished()
-    cells = cells[(cells["whose"] != "ours") | (not mine)]
-    cells = cells[cells["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
-    if cells.empty:
-        print(f"no cell {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
+    runs = finished()
+    runs = runs[(runs["whose"] != "ours") | (not mine)]
+    runs = runs[runs["dataset"].map(manifest.plain).eq(dataset) | (dataset is None)]
+    if runs.empty:
+        print(f"no run {'of yours ' * mine}is finished{f' on {dataset}' if dataset else ''}; `repro run` trains some")
         return
     columns = ("id", "study", "dataset", "preset", "version", "whose", "seed", "measure")
     rows = [(*columns, "value", "trained")]
-    ours_first = cells.sort_values("whose", key=lambda whose: whose != "ours", kind="stable")
-    for cell in ours_first.to_dict("records"):
-        value = f"{cell[cell['measure']]:.2f}" if cell["measure"] else "-"
-        rows.append((*(str(cell[name]) for name in columns), value, entry_name(cell["named"], cell["changes"])))
+    ours_first = runs.sort_values("whose", key=lambda whose: whose != "ours", kind="stable")
+    for run in ours_first.to_dict("records"):
+        value = f"{run[run['measure']]:.2f}" if run["measure"] else "-"
+        rows.append((*(str(run[name]) for name in columns), value, entry_name(run["named"], run["changes"])))
     print("\n".join(_in_columns(rows)))
 
 
 @results_app.command("export")
 def results_export() -> None:
-    """Merge the finished cells of REPRO_RUNS into figures/cells.csv, smoke runs left out.
+    """Merge the finished runs of REPRO_RUNS into figures/runs.csv, smoke runs left out.
 
     The file is that of the checkout, or else of the current folder. What you trained again takes the place of what was
-    there, unless that is of a newer evaluation. What cells have left beside numbers: `repro figures --committed`.
+    there, unless that is of a newer evaluation. What runs have left beside numbers: `repro figures --committed`.
 
     Example: repro results export
     """
     from repro.experiments import of_today, studies, warn_of_other_code
-    from repro.run.store import export, finished_cells
+    from repro.run.store import export, finished_runs
 
-    path, store = manifest.project_root() / "figures" / "cells.csv", Store()
+    path, store = manifest.project_root() / "figures" / "runs.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
-        finished = of_today(finished_cells(store))
-        before, cells = export(finished, path)
-        replaced = len(before) - len(before.merge(cells, on=["id", "metrics", "cost"]))
-        print(f"{path}: {len(cells)} cells, {len(cells) - len(before)} of them new; left out, of smoke runs: "
+        finished = of_today(finished_runs(store))
+        before, runs = export(finished, path)
+        replaced = len(before) - len(before.merge(runs, on=["id", "metrics", "cost"]))
+        print(f"{path}: {len(runs)} runs, {len(runs) - len(before)} of them new; left out, of smoke runs: "
               f"{sum(finished['preset'] == 'smoke')}; in place of what was there: {replaced}")
         warn_of_other_code(finished, studies().values())
 
 
 @results_app.command("weights")
 def results_weights(
-    id: Annotated[str, Argument(help="of a finished cell of images or skeletons, see `repro results list`")],
+    id: Annotated[str, Argument(help="of a finished run of images or skeletons, see `repro results list`")],
     output: Annotated[str | None, Option(help="the file to write; ID.safetensors by default")] = None,
     half: Annotated[bool, Option("--half", help="float16 instead of float32")] = False,
 ) -> None:
-    """Write the trained encoder of a cell as safetensors, its recipe and its input in the metadata, for use elsewhere.
+    """Write the trained encoder of a run as safetensors, its recipe and its input in the metadata, for use elsewhere.
 
     `repro.load(FILE)` reads it back: encoder(images or recordings) are features.
 
@@ -339,7 +339,7 @@ def report(
     output: Annotated[str | None, Option(help="the folder to write; REPRO_RUNS/report by default")] = None,
     markdown: Annotated[bool, Option("--markdown", help="write RESULTS.md and docs/results_*.md instead")] = False,
 ) -> None:
-    """Execute the notebooks and build the book: README, results, papers, notebooks, all cells; print its first page.
+    """Execute the notebooks and build the book: README, results, papers, notebooks, all runs; print its first page.
 
     Takes minutes, and the libraries of requirements-dev.txt. A notebook that fails is left out and named at the end;
     then it ends with status 1. A book that is there already is replaced when the new one is whole.

@@ -20,7 +20,7 @@ def examined(say: Say) -> int:
     say(f"repro {devices.commit()}, python {machine['python']}, torch {machine['torch']}, {machine['device']}, "
         f"{machine['cores']} cores")
     problems: list[str] = []
-    for examine in (examined_folder, examined_data, examined_cells):
+    for examine in (examined_folder, examined_data, examined_runs):
         try:
             problems += examine(say)
         except (ValueError, OSError) as error:  # which says what to do, unless it is the system's
@@ -35,13 +35,16 @@ def examined_folder(say: Say) -> Iterator[str]:
     """Whether runs can be written, and a lock that is held keeps another one away; archives' copies that may go."""
     runs = manifest.runs_root()
     say(f"REPRO_RUNS {runs}")
+    if (runs / "cells").is_dir():
+        yield (f"{runs}/cells holds runs as they were named before; rename it to {runs}/runs, and `key` to `id` in "
+               "every recipe.json there")
     Store(runs).require_writable()
     there = next(folder for folder in (runs, *runs.parents) if folder.exists())
     with tempfile.TemporaryDirectory(prefix=".lock-", dir=there) as folder, acquire(Path(folder) / "lock"):
         try:
             with acquire(Path(folder) / "lock"):
                 yield (f"{there} is on a file system, or mounted so, that locks do nothing: two processes would train "
-                       "one cell at once; set REPRO_RUNS to a folder on another one")
+                       "one run at once; set REPRO_RUNS to a folder on another one")
         except filelock.Timeout:
             say("locks: held")
     for folder in files.unneeded():
@@ -63,20 +66,20 @@ def examined_data(say: Say) -> Iterator[str]:
                 yield str(error)
 
 
-def examined_cells(say: Say) -> Iterator[str]:
-    """Which finished cells, of the runs and of figures/cells.csv, are left out, or were trained by other code."""
+def examined_runs(say: Say) -> Iterator[str]:
+    """Which finished runs, of REPRO_RUNS and of figures/runs.csv, are left out, or were trained by other code."""
     from repro.experiments import of_today, studies
 
     problems: list[str] = []
-    cells = of_today(everything(problems.append), say)
-    own = cells[cells["whose"] != "ours"]
-    say(f"cells: {len(own)} of REPRO_RUNS, {len(cells) - len(own)} of figures/cells.csv")
+    runs = of_today(everything(problems.append), say)
+    own = runs[runs["whose"] != "ours"]
+    say(f"runs: {len(own)} of REPRO_RUNS, {len(runs) - len(own)} of figures/runs.csv")
     yield from problems
-    for cell in cells.to_dict("records"):
+    for run in runs.to_dict("records"):
         try:
-            studies()[cell["study"]].stored_recipe(cell)
+            studies()[run["study"]].stored_recipe(run)
         except KeyError:
-            yield f"the cell {cell['id']} is of no study, {cell['study']!r}; take the version that wrote it"
+            yield f"the run {run['id']} is of no study, {run['study']!r}; take the version that wrote it"
         except ValueError as error:
             yield str(error)
     yield from filter(None, (study.of_other_code(own) for study in studies().values()))

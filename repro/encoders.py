@@ -1,4 +1,4 @@
-"""Trained encoders in files: written from finished cells, loaded with what makes their input and where they come from.
+"""Trained encoders in files: written from finished runs, loaded with what makes their input and where they come from.
 
 A file is safetensors: the weights of the encoder alone, without heads, and four JSON texts in the metadata:
 
@@ -7,7 +7,7 @@ A file is safetensors: the weights of the encoder alone, without heads, and four
     view          how the encoder's input is made: the arguments of a `RecordedView`; or of a `CentredView` resize and
                   size (pixels of the shorter side, and of the central crop), square (whether the longer side is
                   resized to as many), mean and std (of red, green and blue in [0, 1])
-    provenance    the cell: what it is called, id, seed, data, preset, version, commit, and what was measured of it
+    provenance    the run: what it is called, id, seed, data, preset, version, commit, and what was measured of it
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ class Encoder:
         view: makes its input: a `CentredView` of images, a `RecordedView` of recordings.
         size: C.
         recipe: every hyper-parameter of the training, by name.
-        provenance: `PROVENANCE`; `measured` is what the cell's `result.json` says of it.
+        provenance: `PROVENANCE`; `measured` is what the run's `result.json` says of it.
     """
 
     model: nn.Module
@@ -97,37 +97,37 @@ class Encoder:
 
     def __repr__(self) -> str:
         """What it is, what it takes and gives, and where it comes from: three lines."""
-        cell, view = self.provenance, self.view
+        run, view = self.provenance, self.view
         if isinstance(view, RecordedView):
             taken = f"recordings, input by pipeline {view.pipeline}"
         else:
             taken = f"images, input of {view.size} x {view.size} pixels"
-        what = [f"{cell['label']} on {cell['dataset']}, {cell['preset']} recipe, seed {cell['seed']}"]
-        what += [f"{name} {cell['measured'][name]:.1f} %" for name in ("linear", "knn1") if name in cell["measured"]]
+        what = [f"{run['label']} on {run['dataset']}, {run['preset']} recipe, seed {run['seed']}"]
+        what += [f"{name} {run['measured'][name]:.1f} %" for name in ("linear", "knn1") if name in run["measured"]]
         return (f"{', '.join(what)}\ntakes {taken}; gives {self.size} features of each\n"
-                f"cell {cell['id']}, trained at commit {cell['commit']}")
+                f"run {run['id']}, trained at commit {run['commit']}")
 
 
 def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
-    """Write the encoder of a finished cell of REPRO_RUNS for `load`, by default into its folder; returns the path.
+    """Write the encoder of a finished run of REPRO_RUNS for `load`, by default into its folder; returns the path.
 
     Args:
-        id: of the cell.
+        id: of the run.
         path: of the file.
         half: write float16 instead of float32, half as large; `load` makes float32 of it.
 
     Raises:
-        ValueError: if the id is that of no finished cell, or of one on clips, or a weight is beyond float16.
-        FileNotFoundError: if the cell's checkpoint is not there.
+        ValueError: if the id is that of no finished run, or of one on clips, or a weight is beyond float16.
+        FileNotFoundError: if the run's checkpoint is not there.
         OSError: if the file cannot be written.
     """
     from safetensors import torch as safetensors
 
     store = Store()
-    state, stored = checkpoint(id, store), read_record(store.folder(id))
+    state, stored = checkpoint(id, store), read_record(store.path(id))
     study = studies().get(stored["study"])
     if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
-        raise ValueError(f"id={id!r} is a cell of {stored['study']}; weights are those of images and skeletons, see "
+        raise ValueError(f"id={id!r} is a run of {stored['study']}; weights are those of images and skeletons, see "
                          "the second column of `repro results list`")
     recipe: Any = study.recipe.from_dict(stored["recipe"])
     model: ImageModel | SkeletonModel
@@ -148,7 +148,7 @@ def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
         if not weights[name].isfinite().all():
             raise ValueError(f"{name} of {id} is {'beyond float16; leave --half out' if half else 'not finite'}")
     contents = safetensors.save(weights, {name: json.dumps(text) for name, text in texts.items()})
-    path = path or store.folder(id) / "encoder.safetensors"
+    path = path or store.path(id) / "encoder.safetensors"
     write_atomically(path, lambda temporary: temporary.write_bytes(contents))
     return path
 

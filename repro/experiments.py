@@ -1,4 +1,4 @@
-"""Experiments: what was trained is a saved command, and what came of it is looked up by the ids of its cells.
+"""Experiments: what was trained is a saved command, and what came of it is looked up by the ids of its runs.
 
 `repro/papers/<paper>/experiments.yaml` has an entry for each:
 
@@ -7,7 +7,7 @@
        fields: {sampler: [random, gradient], batch: 128, dictionary: [256, 1024]},
        says: "Table 3's order where accuracy has room"}
 
-An id holds the digest of the data that a cell was trained on. An entry names it, so that results can be read where
+An id holds the digest of the data that a run was trained on. An entry names it, so that results can be read where
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 
 Rows of earlier trainings, which no version of today can make, are in `figures/earlier/`; no entry reads them.
@@ -30,7 +30,7 @@ from repro import papers
 from repro.data import manifest
 from repro.recipe import choose, entry_name, parse_numbers
 from repro.run import code
-from repro.run.store import LOGS, Cell, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
+from repro.run.store import LOGS, Run, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, check_parameters
 
 if TYPE_CHECKING:
@@ -79,29 +79,29 @@ def run_table(
             Workers import the script that starts them, which calls this below `if __name__ == "__main__":` therefore.
         workers: number of worker processes, or the address of dask's scheduler; "auto" as `repro.run.engine.pool_of`.
         variant: a named bundle of fields, where paper and released code disagree, or "none".
-        train: "missing" trains the cells that are not in REPRO_RUNS; "never" trains none and takes those that
-            there are, of figures/cells.csv too: where data are missing, those on data of a saved experiment.
+        train: "missing" trains the runs that are not in REPRO_RUNS; "never" trains none and takes those that
+            there are, of figures/runs.csv too: where data are missing, those on data of a saved experiment.
         **fields: any field of the recipe, such as layers=3 or epochs="10,30,150", which sweeps. It replaces the field
             in every row whose training or evaluation uses it; "auto" leaves it as the rows have it.
 
     Returns:
-        One row per recipe of which a cell is finished: what tells it apart, `changed` by name and value where there
+        One row per recipe of which a run is finished: what tells it apart, `changed` by name and value where there
         are any, then ours (mean over seeds), std (sample standard deviation, NaN below two seeds), n_seeds, printed,
         difference (ours - printed, NaN where these are not comparable: on data that come with the package, parts and
         copies, with another preset than the paper's, with changes), preset, dataset; last the means of the table's
         measures. Accuracies in percent.
 
     Raises:
-        TypeError, ValueError, FileNotFoundError: as `Table.cells`, before anything is computed.
-        NonFiniteLoss, ChildProcessError: if a cell fails, after the others are done.
+        TypeError, ValueError, FileNotFoundError: as `Table.runs`, before anything is computed.
+        NonFiniteLoss, ChildProcessError: if a run fails, after the others are done.
     """
     check_parameters(fields, find_table(name).parameters)
     asked_for = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant, **fields}
     return table_of(chosen(name, asked_for, train, device), train, device, engine, workers)
 
 
-def cells_of(name: str, *, train: str = "missing", device: str = "auto", **arguments: Any) -> list[Cell]:
-    """The cells that `run_table` of these arguments would train or read; trains nothing, raises as that."""
+def runs_of(name: str, *, train: str = "missing", device: str = "auto", **arguments: Any) -> list[Run]:
+    """The runs that `run_table` of these arguments would train or read; trains nothing, raises as that."""
     return [*chosen(name, arguments, train, device).asked(device).values()]
 
 
@@ -111,50 +111,50 @@ def table_of(experiment: "Experiment", train: str, device: str, engine: str, wor
     from repro.run.engine import pool_of
 
     table, asked, store = experiment.declared, experiment.asked(device), Store()
-    cells, where = [*asked.values()], devices.resolve(device)
-    pool = pool_of(engine, workers, cells, where)  # also where nothing is trained: wrong values are refused
+    runs, where = [*asked.values()], devices.resolve(device)
+    pool = pool_of(engine, workers, runs, where)  # also where nothing is trained: wrong values are refused
     if train == "missing":
-        _train_missing(table, cells, store, where, pool)
-        table.after(cells, device)
-    stored = everything() if train == "never" else with_owners(rows_of(cells, store), exported())
+        _train_missing(table, runs, store, where, pool)
+        table.after(runs, device)
+    stored = everything() if train == "never" else with_owners(rows_of(runs, store), exported())
     warn_of_other_code(stored[stored["id"].isin([*asked])], [table.study])
-    missing = [cell for cell in cells if cell.id not in set(stored["id"])]
+    missing = [run for run in runs if run.id not in set(stored["id"])]
     if missing and devices.first():
-        tqdm.write(f"{len(missing)} of {len(cells)} cells are not finished, the first is {missing[0]}",
+        tqdm.write(f"{len(missing)} of {len(runs)} runs are not finished, the first is {missing[0]}",
                    file=sys.stderr)
     return experiment.rows(stored, asked=asked)
 
 
-def warn_of_other_code(cells: DataFrame, of: Iterable[Study]) -> None:
-    """Say on standard error, once, which of these stored cells other code has trained; ours are vouched for."""
+def warn_of_other_code(runs: DataFrame, of: Iterable[Study]) -> None:
+    """Say on standard error, once, which of these stored runs other code has trained; ours are vouched for."""
     from repro.run import device as devices
 
-    own = cells[cells["whose"] != "ours"] if "whose" in cells else cells
+    own = runs[runs["whose"] != "ours"] if "whose" in runs else runs
     for line in filter(None, (study.of_other_code(own) for study in of)):
         if devices.first():
             warn_once(line)
 
 
 def _train_missing(
-    table: Table, cells: Sequence[Cell], store: Store, device: "torch.device", pool: "Pool"
+    table: Table, runs: Sequence[Run], store: Store, device: "torch.device", pool: "Pool"
 ) -> None:
-    """Train the cells that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
+    """Train the runs that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
     from repro.run import training
-    from repro.run.engine import run_cells
+    from repro.run.engine import train_runs
 
     code.require_as_imported(table.study.modules)
-    missing = sum(store.run(cell).result is None for cell in cells)
+    missing = sum(store.folder(run).result is None for run in runs)
     if missing and devices.first() and sys.stderr.isatty():
-        products = f", matrix products in {devices.precision_of(cells[0].recipe, device)}"
-        tqdm.write(f"training {missing} of {len(cells)} cells, preset {cells[0].preset} on {cells[0].dataset}, in "
-                   f"{store.root}{products if cells[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
+        products = f", matrix products in {devices.precision_of(runs[0].recipe, device)}"
+        tqdm.write(f"training {missing} of {len(runs)} runs, preset {runs[0].preset} on {runs[0].dataset}, in "
+                   f"{store.root}{products if runs[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
     train = functools.partial(training.train, study=table.study, device=device)
-    run_cells(cells, train, store, pool=pool, say=lambda cell: table.outcome(cell, store))
+    train_runs(runs, train, store, pool=pool, say=lambda run: table.outcome(run, store))
 
 
 def finished() -> DataFrame:
-    """Every finished cell, exported or in REPRO_RUNS, a row each.
+    """Every finished run, exported or in REPRO_RUNS, a row each.
 
     Columns are provenance (id, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
     and value from its preset, measures and recipe fields; those of other studies are empty.
@@ -162,24 +162,24 @@ def finished() -> DataFrame:
     return pd.concat([*by_study().values()], ignore_index=True)
 
 
-def of_today(cells: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
-    """Stored cells but those of earlier versions of a training; how many these are is told, by default once."""
-    today = cells["study"].map({name: study.version for name, study in studies().items()})
-    earlier = today.notna() & (today != cells["version"])
+def of_today(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
+    """Stored runs but those of earlier versions of a training; how many these are is told, by default once."""
+    today = runs["study"].map({name: study.version for name, study in studies().items()})
+    earlier = today.notna() & (today != runs["version"])
     if earlier.any():
-        tell(f"{earlier.sum()} cells of earlier versions of the training are left out")
-    return cells[~earlier]
+        tell(f"{earlier.sum()} runs of earlier versions of the training are left out")
+    return runs[~earlier]
 
 
 def by_study() -> dict[str, DataFrame]:
-    """Every finished cell, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    cells = of_today(everything())
-    return {name: study.tidy(cells) for name, study in studies().items()}
+    """Every finished run, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
+    runs = of_today(everything())
+    return {name: study.tidy(runs) for name, study in studies().items()}
 
 
 @dataclass(frozen=True, kw_only=True, config=ALONE)
 class Data:
-    """What the committed cells of an experiment were trained on: a digest, or one for each value of the field `by`."""
+    """What the committed runs of an experiment were trained on: a digest, or one for each value of the field `by`."""
 
     digest: Digest | dict[Any, Digest]
     by: str = ""
@@ -199,7 +199,7 @@ class Experiment:
         says: what it is for, in one line.
         dataset, preset, seeds, variant: as for `repro.run_table`.
         fields: of the recipe, one value or a list of them, which sweeps.
-        data: what its committed cells were trained on. Without it, the data that are here.
+        data: what its committed runs were trained on. Without it, the data that are here.
     """
 
     name: str
@@ -239,11 +239,11 @@ class Experiment:
                       if any(recipe.uses(name, **{named: method}) for recipe in recipes for method in methods)}
         return dataclasses.replace(other, fields={**fields, **further})
 
-    def asked(self, device: str = "cpu") -> dict[str, Cell]:
-        """Its cells by id, seed by seed; raises ValueError for what cannot be trained on the device."""
+    def asked(self, device: str = "cpu") -> dict[str, Run]:
+        """Its runs by id, seed by seed; raises ValueError for what cannot be trained on the device."""
         known = {"digest": self.data.of} if self.data else {}
         try:
-            return {cell.id: cell for cell in self.declared.cells(device=device, **known, **self.arguments)}
+            return {run.id: run for run in self.declared.runs(device=device, **known, **self.arguments)}
         except FileNotFoundError as error:
             if not self.committed:
                 raise
@@ -266,15 +266,15 @@ class Experiment:
 
     @property
     def recipes(self) -> set[Any]:
-        """The recipes of its cells; no data need be here."""
+        """The recipes of its runs; no data need be here."""
         asked = self.declared.asked(self.dataset, self.preset, self.variant, **self.fields)
-        return {cell.recipe for cell in asked}
+        return {run.recipe for run in asked}
 
     def rows(
-        self, cells: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Cell] | None = None
+        self, runs: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Run] | None = None
     ) -> DataFrame:
-        """Its table of stored cells and its own (`asked`) by id, see `Table.numbers`."""
-        return self.declared.numbers(asked or self.asked(), cells, [*self.declared.columns_asked(self.fields), *also])
+        """Its table of stored runs and its own (`asked`) by id, see `Table.numbers`."""
+        return self.declared.numbers(asked or self.asked(), runs, [*self.declared.columns_asked(self.fields), *also])
 
     def check(self) -> None:
         """Raise ValueError or TypeError for what its table or its recipes have not."""
@@ -324,14 +324,14 @@ def find(name: str) -> Experiment:
 
 
 def results(name: str, frame: str = "") -> DataFrame:
-    """The table of an experiment, or a frame of its cells, from figures/ and REPRO_RUNS; trains nothing.
+    """The table of an experiment, or a frame of its runs, from figures/ and REPRO_RUNS; trains nothing.
 
     Args:
         name: of the experiment; ValueError names those there are.
-        frame: what its cells have left beside numbers, see `frames`; by default the table.
+        frame: what its runs have left beside numbers, see `frames`; by default the table.
 
     Returns:
-        Columns as of `repro.run_table`; recipes of which no cell is finished have no row. Or those of `frames`, with
+        Columns as of `repro.run_table`; recipes of which no run is finished have no row. Or those of `frames`, with
         the fields that tell the rows of the table apart.
     """
     experiment, stored = find(name), everything()
@@ -345,19 +345,19 @@ def results(name: str, frame: str = "") -> DataFrame:
 
 
 def frames(
-    cells: Iterable[Cell], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None
+    runs: Iterable[Run], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None
 ) -> DataFrame:
-    """What finished cells have left beside numbers: of their folders in REPRO_RUNS, else what was committed.
+    """What finished runs have left beside numbers: of their folders in REPRO_RUNS, else what was committed.
 
     Args:
-        cells: those without such a frame are passed over.
+        runs: those without such a frame are passed over.
         name: of the frame: see `repro.run.store.Run.frame`.
         fields: of recipes and results, as further columns.
-        stored: finished cells, by default all.
+        stored: finished runs, by default all.
 
     Returns:
         The columns of the frame, these fields, entry (what is trained, in words), id, seed, dataset, preset,
-        version; no rows of a frame that only other cells have left.
+        version; no rows of a frame that only other runs have left.
 
     Raises:
         ValueError: if a file is damaged, or there is no such frame, naming those there are.
@@ -366,18 +366,18 @@ def frames(
     stored = everything() if stored is None else stored
     finished = {row["id"]: row for row in stored.to_dict("records")}
     parts, names = [], {*LOGS, *(declared.frame for declared in papers.pictures().values() if declared.frame)}
-    for cell in cells:
-        if cell.id not in finished:
+    for run in runs:
+        if run.id not in finished:
             continue
-        row, rows = finished[cell.id], store.run(cell).frame(name)
-        names |= {path.stem for path in store.folder(cell.id).glob("*.csv")}
+        row, rows = finished[run.id], store.folder(run).frame(name)
+        names |= {path.stem for path in store.path(run.id).glob("*.csv")}
         if rows.empty:
-            rows = committed.get(cell.id, rows)
+            rows = committed.get(run.id, rows)
         if rows.empty:
             continue
         known = json.loads(row["recipe"]) | json.loads(row["metrics"])
-        values = {field: known.get(field, getattr(cell.recipe, field, None)) for field in fields}
-        values["entry"] = entry_name(getattr(cell.recipe, cell.recipe.named_by), cell.changes)
+        values = {field: known.get(field, getattr(run.recipe, field, None)) for field in fields}
+        values["entry"] = entry_name(getattr(run.recipe, run.recipe.named_by), run.changes)
         values |= {field: row[field] for field in ("version", "id", "seed", "dataset", "preset")}
         parts.append(rows.assign(**{field: value for field, value in values.items() if field not in rows}))
     choose("frame", name, sorted(names))
@@ -385,7 +385,7 @@ def frames(
 
 
 def _committed_frames(name: str) -> dict[str, DataFrame]:
-    """The rows of a frame by the ids of their cells, of the files of the pictures that are drawn of it."""
+    """The rows of a frame by the ids of their runs, of the files of the pictures that are drawn of it."""
     found: dict[str, DataFrame] = {}
     for stem, declared in papers.pictures().items():
         path = manifest.project_root() / "figures" / f"{stem}.csv"
@@ -415,7 +415,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
             warn_once(f"{committed.dataset} is not here: the results that come along are shown")
             return committed
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
-        tqdm.write(f"the data at hand are others than those that the committed cells of {name} were trained on: "
+        tqdm.write(f"the data at hand are others than those that the committed runs of {name} were trained on: "
                    "what is trained here stands beside them", file=sys.stderr)
     return here
 
@@ -426,10 +426,10 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
     from repro.run import plan as planned
     from repro.run.engine import pool_of
 
-    cells, study = [*experiment.asked(device).values()], experiment.declared.study
+    runs, study = [*experiment.asked(device).values()], experiment.declared.study
     where = devices.resolve(device)
 
-    def untrained(cell: Cell, device: "torch.device") -> Any:
-        return study.learners(cell.recipe, study.load(cell.recipe), cell.seed, device)
+    def untrained(run: Run, device: "torch.device") -> Any:
+        return study.learners(run.recipe, study.load(run.recipe), run.seed, device)
 
-    return planned.plan(cells, untrained, Store(), where, pool_of(engine, workers, cells, where).workers)
+    return planned.plan(runs, untrained, Store(), where, pool_of(engine, workers, runs, where).workers)

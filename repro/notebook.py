@@ -9,7 +9,7 @@ from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
-from repro.experiments import cells_of, check_parameters, find_table
+from repro.experiments import check_parameters, find_table, runs_of
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run import device as devices
@@ -29,7 +29,7 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
         table: its name.
 
     Returns:
-        Arguments of `repro.run_table` and `Table.cells`, without `train`.
+        Arguments of `repro.run_table` and `Table.runs`, without `train`.
 
     Raises:
         TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
@@ -42,13 +42,13 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     settings = _checked(namespace, [*find_table(table).parameters, "train"])
     train = choose("train", settings.pop("train", "missing"), ("missing", "never"))
     store.require_usable()
-    planned = cells_of(table, train=train, **settings)
+    planned = runs_of(table, train=train, **settings)
     if train == "never":
-        finished = everything()["id"].isin([cell.id for cell in planned]).sum()
+        finished = everything()["id"].isin([run.id for run in planned]).sum()
     else:
-        finished = sum(store.run(cell).result is not None for cell in planned)
+        finished = sum(store.folder(run).result is not None for run in planned)
     _print_environment(settings)
-    print(f"{len(planned)} cells of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
+    print(f"{len(planned)} runs of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
 
 
@@ -76,7 +76,7 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
 
     Below it stands what is to be known of its means, see `repro.report.text.remarks`.
 
-    Raises ValueError if it has no rows, which further cells could draw.
+    Raises ValueError if it has no rows, which further runs could draw.
     """
     if table.empty:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")

@@ -122,8 +122,8 @@ def setting(
             otherwise than they did.
         used: whether a recipe's training or evaluation depends on the field. Where it does not, a field that is asked
             for stays as the preset has it, so that equal trainings have equal ids.
-        evaluation: whether only what follows the first learner's training depends on the field. A cell that leaves its
-            preset in such fields alone is measured from the weights that the preset's cell is measured from.
+        evaluation: whether only what follows the first learner's training depends on the field. A run that leaves its
+            preset in such fields alone is measured from the weights that the preset's run is measured from.
     """
     metadata = {"source": source, "allowed": None if allowed is None else tuple(allowed), "before": before}
     metadata |= {"least": least, "most": most, "hashed_as": hashed_as or {}, "used": used}
@@ -141,7 +141,7 @@ class Recipe:
     """Base of the papers' recipes. Subclasses declare their fields with `setting`.
 
     Attributes:
-        lanes: how many cells a GPU trains at once, in turns; one, if it keeps a GPU busy.
+        lanes: how many runs a GPU trains at once, in turns; one, if it keeps a GPU busy.
         gpu_precision: of matrix products on a GPU, where `precision` is "auto".
         named_by: the field that names what is trained ("random": nothing), whose values say who uses another field.
         threads, precision: fields of every recipe that is trained: CPU threads to compute with, part of a CPU result,

@@ -1,12 +1,12 @@
 """A table is a sweep of recipe fields beside printed numbers.
 
     study   how a recipe is trained and measured (`Study`)
-    cell    one recipe and one seed: what is trained, and found again by the hash of all that decides it
+    run    one recipe and one seed: what is trained, and found again by the hash of all that decides it
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
-`Table.asked` lists the cells of the rows, of no data yet, `repro.run_table` trains those that are missing, and
-`Table.numbers` puts the means over seeds of each recipe beside its printed number. Cells are found by their ids alone.
+`Table.asked` lists the runs of the rows, of no data yet, `repro.run_table` trains those that are missing, and
+`Table.numbers` puts the means over seeds of each recipe beside its printed number. Runs are found by their ids alone.
 
 Tables are declared, described and read without torch, which is imported where something is trained.
 """
@@ -28,7 +28,7 @@ from repro.report.text import in_text
 from repro.run import code
 from repro.run.store import (
     TAKEN,
-    Cell,
+    Run,
     Store,
     check_parts,
     committed_fields,
@@ -78,7 +78,7 @@ class Study:
     """How a recipe is trained and measured. Its functions are of modules, so that worker processes can import them.
 
     Attributes:
-        name: part of the description of every cell.
+        name: part of the description of every run.
         recipe: the class of its recipes.
         presets: by name ("paper", "quick", "smoke"), what makes a recipe of a data set, a value of `recipe.named_by`
             and further fields.
@@ -87,15 +87,15 @@ class Study:
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
         measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
-            learners give, the mean counts, of the text and frames the last. A frame is stored in the cell's folder, see
+            learners give, the mean counts, of the text and frames the last. A frame is stored in the run's folder, see
             `run.store`.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
-        version: of the training, raised when the numbers of an unchanged recipe change; part of a cell's id.
+        version: of the training, raised when the numbers of an unchanged recipe change; part of a run's id.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result. Runs that were
             measured otherwise are never averaged.
         additions: those evaluations that measure more than the one before them, and all else as that one.
         check: raises ValueError unless a recipe can be trained on a device, or in this group of processes.
-        shared: whether processes of torchrun can share a cell, as `repro.run.group.shared` lets them.
+        shared: whether processes of torchrun can share a run, as `repro.run.group.shared` lets them.
         constants: of a recipe, what no field of it holds: (name, value, source).
     """
 
@@ -116,7 +116,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Raise ValueError if a field of the recipe has the name of a column of tables, or would change ids of
-        committed cells, or a variant has a field that the recipe has not.
+        committed runs, or a variant has a field that the recipe has not.
         """
         if taken := {*self.fields} & COLUMNS:
             raise ValueError(f"{self.recipe.__name__}.{min(taken)} has the name of a column of tables, which "
@@ -128,7 +128,7 @@ class Study:
         for field in dataclasses.fields(self.recipe):
             if field.name not in stored and field.metadata.get("before", dataclasses.MISSING) is dataclasses.MISSING:
                 raise ValueError(
-                    f"{self.recipe.__name__}.{field.name} has come since cells of {self.name} were committed, and "
+                    f"{self.recipe.__name__}.{field.name} has come since runs of {self.name} were committed, and "
                     "would change their ids; write before=VALUE in its setting, the value that they were trained "
                     "with, or raise the version of the training"
                 )
@@ -138,12 +138,12 @@ class Study:
         """The fields of its recipes."""
         return [field.name for field in dataclasses.fields(self.recipe)]
 
-    def on_data(self, cell: Cell, digest: str = "") -> Cell:
-        """The cell on the data of a digest, by default on those that are here, for which this raises as `load`."""
+    def on_data(self, run: Run, digest: str = "") -> Run:
+        """The run on the data of a digest, by default on those that are here, for which this raises as `load`."""
         if digest:
-            return dataclasses.replace(cell, digest=digest)
-        data = self.load(cell.recipe)
-        return dataclasses.replace(cell, dataset=data.name, digest=data.digest)
+            return dataclasses.replace(run, digest=digest)
+        data = self.load(run.recipe)
+        return dataclasses.replace(run, dataset=data.name, digest=data.digest)
 
     def trained(self, recipe: Any, preset: str) -> Recipe | None:
         """The recipe with its preset's settings of the evaluation, if it has others and these can wait for its end."""
@@ -154,7 +154,7 @@ class Study:
         return recipe.replace(**settings) if differs and not along else None
 
     def averaged(self, evaluations: Series, recipes: Series) -> Series:
-        """Which cells may be averaged with others of their recipe: those that its newest evaluation measured.
+        """Which runs may be averaged with others of their recipe: those that its newest evaluation measured.
 
         An evaluation that only added measures counts as the one before it. Those of later code than this are left out.
         """
@@ -175,61 +175,61 @@ class Study:
         return code.identity(self.modules)
 
     def of_other_code(self, own: DataFrame) -> str:
-        """Which of the cells in REPRO_RUNS other code has trained, in one line; "" where there are none."""
+        """Which of the runs in REPRO_RUNS other code has trained, in one line; "" where there are none."""
         own = own[(own["study"] == self.name) & (own["version"] == self.version)]
         ids = own["id"][own["cost"].map(lambda cost: json.loads(cost).get("code") != self.code)].tolist()
         if not ids:
             return ""
         named = ", ".join(ids[:3]) + ", ..." * (len(ids) > 3)
-        return (f"{len(ids)} of {len(own)} of your cells of {self.name} ({named}) were trained by other code than "
+        return (f"{len(ids)} of {len(own)} of your runs of {self.name} ({named}) were trained by other code than "
                 "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
-    def tidy(self, cells: DataFrame) -> DataFrame:
-        """Stored cells of today's version with recipe fields and measures as columns; later fields are filled in.
+    def tidy(self, runs: DataFrame) -> DataFrame:
+        """Stored runs of today's version with recipe fields and measures as columns; later fields are filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it, in `measure` the name of its main one.
-        Of a measure and a field of one name, as "select", the measure stands there. A cell that cannot be
+        Of a measure and a field of one name, as "select", the measure stands there. A run that cannot be
         read is left out, and a line says so, once.
         """
         rows = []
-        for cell in cells[(cells["study"] == self.name) & (cells["version"] == self.version)].to_dict("records"):
+        for run in runs[(runs["study"] == self.name) & (runs["version"] == self.version)].to_dict("records"):
             try:
-                recipe = self.stored_recipe(cell)
+                recipe = self.stored_recipe(run)
             except ValueError as error:
                 warn_once(str(error))
                 continue
-            changes, metrics, cost = (json.loads(cell[part]) for part in ("changes", "metrics", "cost"))
-            cell |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
-            cell |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
-            cell["measure"] = next(iter(recipe.main_measures), "")
-            cell |= metrics | {"evaluation": evaluation_of(metrics)}
-            rows.append(cell | {name: value for name, value in recipe.to_dict().items() if name not in cell})
-        columns = [*dict.fromkeys([*cells, "finished", "named", "measure", *self.fields])]  # where there are no rows
+            changes, metrics, cost = (json.loads(run[part]) for part in ("changes", "metrics", "cost"))
+            run |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
+            run |= {"finished": cost["finished"], "named": getattr(recipe, recipe.named_by)}
+            run["measure"] = next(iter(recipe.main_measures), "")
+            run |= metrics | {"evaluation": evaluation_of(metrics)}
+            rows.append(run | {name: value for name, value in recipe.to_dict().items() if name not in run})
+        columns = [*dict.fromkeys([*runs, "finished", "named", "measure", *self.fields])]  # where there are no rows
         tidied = DataFrame(rows, columns=None if rows else columns, dtype=object).drop(columns=["recipe", "metrics"])
         return DataFrame({  # of a field that is None somewhere the other values stay what they are
             name: column if name in self.fields and column.isna().any() else column.infer_objects()
             for name, column in tidied.items()
         })
 
-    def stored_recipe(self, cell: Fields) -> Any:
-        """The recipe of a row of cells.csv.
+    def stored_recipe(self, run: Fields) -> Any:
+        """The recipe of a row of runs.csv.
 
-        ValueError names the cell if there is no such recipe, preset or data set, it lacks a main measure, or its id is
+        ValueError names the run if there is no such recipe, preset or data set, it lacks a main measure, or its id is
         another's: what it says of itself is not what was trained.
         """
         try:
-            choose("preset", cell["preset"], self.presets)
-            choose("dataset", manifest.plain(cell["dataset"]), manifest.names())
-            recipe = self.recipe.from_dict(json.loads(cell["recipe"]))
-            check_parts(json.loads(cell["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
-            parts = (cell[part] for part in ("seed", "preset", "dataset", "digest", "version"))
-            if (id := Cell(self.name, recipe, *parts).id) != cell["id"]:
+            choose("preset", run["preset"], self.presets)
+            choose("dataset", manifest.plain(run["dataset"]), manifest.names())
+            recipe = self.recipe.from_dict(json.loads(run["recipe"]))
+            check_parts(json.loads(run["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
+            parts = (run[part] for part in ("seed", "preset", "dataset", "digest", "version"))
+            if (id := Run(self.name, recipe, *parts).id) != run["id"]:
                 raise ValueError(f"its recipe, seed, data and version are those of {id}")
             return recipe
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"the cell {cell['id']} cannot be read and is left out ({error}); restore it or delete it, a row of "
-                "figures/cells.csv or a folder of that name in REPRO_RUNS, or take the version that wrote it"
+                f"the run {run['id']} cannot be read and is left out ({error}); restore it or delete it, a row of "
+                "figures/runs.csv or a folder of that name in REPRO_RUNS, or take the version that wrote it"
             ) from error
 
 
@@ -254,7 +254,7 @@ class Table:
         name: what users type.
         title: one line.
         place: where in the paper.
-        study: how its cells are trained and measured.
+        study: how its runs are trained and measured.
         rows: each the values of some fields of the study's recipe, the naming field among them. A tuple sweeps, any
             other value holds for the whole row, `FROM_PRESET` leaves it to the preset; a function of preset and data
             set gives one of these. A key that is no field of the recipe says what the row is called, for `columns`.
@@ -268,10 +268,10 @@ class Table:
             attributes; NaN where the paper prints none.
         printed_by: fields for whose values the paper prints a table each: columns where they are asked for.
         measures: numbers that are shown of a row, the first as `ours` unless `arrange` adds a column "value".
-        arrange: of finished cells, what is averaged over seeds: what only this table does. `recipe_number` tells the
+        arrange: of finished runs, what is averaged over seeds: what only this table does. `recipe_number` tells the
             recipes apart, and where several of them make one row it is that of the first.
         plot: how its rows are drawn, if they are.
-        after: of its finished cells and a device, what is computed from their weights once and kept, for figures.
+        after: of its finished runs and a device, what is computed from their weights once and kept, for figures.
     """
 
     name: str
@@ -285,9 +285,9 @@ class Table:
     printed: Callable[[Any], float] = lambda row: math.nan
     printed_by: Sequence[str] = ()
     measures: Sequence[str] = ("linear",)
-    arrange: Callable[[DataFrame], DataFrame] = lambda cells: cells
+    arrange: Callable[[DataFrame], DataFrame] = lambda runs: runs
     plot: "Lazy | Drawn | None" = None
-    after: Callable[[Sequence[Cell], str], Any] = lambda cells, device: None
+    after: Callable[[Sequence[Run], str], Any] = lambda runs, device: None
 
     def __post_init__(self) -> None:
         """Raise ValueError if a key of a row is neither a field of the recipe nor what every row is called, in text."""
@@ -328,11 +328,11 @@ class Table:
             for row in self.rows
         ]
 
-    def cells(
+    def runs(
         self, dataset: str | None = None, *, preset: str = "auto", seeds: str | int = "0", device: str = "auto",
         variant: str = "none", digest: Callable[[Any], str] = lambda recipe: "", **fields: Any,
-    ) -> list[Cell]:
-        """The cells behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
+    ) -> list[Run]:
+        """The runs behind the table, seed by seed, so that one killed half-way has whole columns. Trains nothing.
 
         Arguments as for `run_table`: preset, seeds, device, variant and fields; and `digest`, of a recipe's data, where
         "" takes that of the data that are here.
@@ -350,10 +350,10 @@ class Table:
         where = devices.resolve(device)
         if not self.study.shared:
             check_alone(self.study.name)
-        for cell in asked:
-            self.study.check(cell.recipe, where)
-        cells = [self.study.on_data(cell, digest(cell.recipe)) for cell in asked]
-        return [dataclasses.replace(cell, seed=seed) for seed in numbers for cell in cells]
+        for run in asked:
+            self.study.check(run.recipe, where)
+        runs = [self.study.on_data(run, digest(run.recipe)) for run in asked]
+        return [dataclasses.replace(run, seed=seed) for seed in numbers for run in runs]
 
     def described(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
@@ -367,8 +367,8 @@ class Table:
         asked = [name for name, value in fields.items() if value != "auto"]
         bundle = self.study.variants.get(variant, {})
 
-        def fields_used(cell: Cell) -> tuple[int, int]:
-            return sum(map(cell.recipe.uses, {*asked, *bundle})), sum(map(cell.recipe.uses, self.study.fields))
+        def fields_used(run: Run) -> tuple[int, int]:
+            return sum(map(run.recipe.uses, {*asked, *bundle})), sum(map(run.recipe.uses, self.study.fields))
 
         shown = max(self.asked(real if dataset is None else dataset, preset, variant, **fields), key=fields_used)
         recipe, row = shown.recipe, self._rows(shown.dataset, shown.preset)[shown.row]
@@ -387,7 +387,7 @@ class Table:
 
         Of more than four values these are the first ones and the last.
         """
-        recipes, rows = [cell.recipe for cell in self.asked(dataset, preset, variant, **fields)], []
+        recipes, rows = [run.recipe for run in self.asked(dataset, preset, variant, **fields)], []
         for name in self.study.fields:
             used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
             values = ["none" if value is None else str(value) for value in used]
@@ -397,11 +397,11 @@ class Table:
 
     def asked(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
-    ) -> list[Cell]:
-        """The cells of the rows with every combination of the fields asked for, of no data yet; raises as `cells`.
+    ) -> list[Run]:
+        """The runs of the rows with every combination of the fields asked for, of no data yet; raises as `runs`.
 
         Of equal recipes there is one, of the row from which it differs least. A row whose training or evaluation does
-        not use a field keeps it as its preset has it, so that it is the usual cell.
+        not use a field keeps it as its preset has it, so that it is the usual run.
         """
         study, named = self.study, self.study.recipe.named_by
         dataset = choose("dataset", self.datasets[0] if dataset is None else dataset, self.datasets)
@@ -415,31 +415,31 @@ class Table:
         own = {name for row in self.rows for name in row}
         allowed = [name for name, bundle in study.variants.items() if own.isdisjoint(bundle)]
         bundle = study.variants.get(choose("variant", variant, ("none", *allowed)), {})
-        cells: list[Cell] = []
+        runs: list[Run] = []
         for number in range(len(self.rows)):
-            cells += self._of_row(number, dataset, preset, bundle, asked)
-        used = [name for name in asked if any(cell.recipe.uses(name) for cell in cells)]
+            runs += self._of_row(number, dataset, preset, bundle, asked)
+        used = [name for name in asked if any(run.recipe.uses(name) for run in runs)]
         unused = {f"{name}={fields[name]!r}": [name] for name in asked if name not in used}
-        if bundle and not any(cell.changes.keys() & bundle.keys() - asked.keys() for cell in cells):
+        if bundle and not any(run.changes.keys() & bundle.keys() - asked.keys() for run in runs):
             unused[f"variant={variant!r}"] = [*bundle]
         for what, names in unused.items():
-            methods = dict.fromkeys(getattr(cell.recipe, named) for cell in cells)
-            users = dict.fromkeys(user for name in names for user in cells[0].recipe.users(name))
+            methods = dict.fromkeys(getattr(run.recipe, named) for run in runs)
+            users = dict.fromkeys(user for name in names for user in runs[0].recipe.users(name))
             others = bool(users) and users.keys().isdisjoint(methods)  # else these values stand already
             hint = f"used by {', '.join(users)}: leave it out, or choose these too" if others else "leave it out"
             raise ValueError(f"{what} changes nothing of {', '.join(methods)}; {hint}")
 
-        def distance(cell: Cell) -> tuple[int, int]:
+        def distance(run: Run) -> tuple[int, int]:
             """In how many fields a recipe differs, and how many of these its row sets."""
-            return len(cell.changed), len(cell.changed.keys() & self.rows[cell.row].keys())
+            return len(run.changed), len(run.changed.keys() & self.rows[run.row].keys())
 
-        nearest: dict[Recipe, Cell] = {}
-        for cell in cells:
-            if cell.recipe not in nearest or distance(cell) < distance(nearest[cell.recipe]):
-                nearest[cell.recipe] = cell
+        nearest: dict[Recipe, Run] = {}
+        for run in runs:
+            if run.recipe not in nearest or distance(run) < distance(nearest[run.recipe]):
+                nearest[run.recipe] = run
         return [*nearest.values()]
 
-    def _of_row(self, number: int, dataset: str, preset: str, bundle: Fields, asked: Fields) -> Iterator[Cell]:
+    def _of_row(self, number: int, dataset: str, preset: str, bundle: Fields, asked: Fields) -> Iterator[Run]:
         """Every combination of the values of a row, those of a bundle in their place, and in theirs what is asked for.
 
         Of a row of one method that is not asked for there is none.
@@ -463,19 +463,19 @@ class Table:
                     changes[name] = value
                 if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
                     changed[name] = value
-            yield Cell(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
+            yield Run(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
                        study.trained(recipe, preset), number, called,
                        {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
 
-    def numbers(self, by_id: Mapping[str, Cell], cells: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+    def numbers(self, by_id: Mapping[str, Run], runs: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
 
         Args:
-            by_id: what is asked for, by the ids of its cells; of one data set and preset.
-            cells: stored ones, of `run.store`; those of other ids are passed over.
+            by_id: what is asked for, by the ids of its runs; of one data set and preset.
+            runs: stored ones, of `run.store`; those of other ids are passed over.
             also: further fields that tell rows apart.
         """
-        columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_id, cells)
+        columns, rows = list(dict.fromkeys([*self.shown, *also])), self._finished(by_id, runs)
         if rows.empty:
             table = DataFrame(columns=[*columns, *NUMBERS, *self.measures])
             table.attrs = rows.attrs
@@ -508,28 +508,28 @@ class Table:
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
-    def _finished(self, by_id: Mapping[str, Cell], cells: DataFrame) -> DataFrame:
-        """The finished cells of these ids as `arrange` has them, by recipe and seed, with what is asked for.
+    def _finished(self, by_id: Mapping[str, Run], runs: DataFrame) -> DataFrame:
+        """The finished runs of these ids as `arrange` has them, by recipe and seed, with what is asked for.
 
-        Of a recipe's cells those that may be averaged, see `Study.averaged`; `left_out` in `attrs` tells of the others.
+        Of a recipe's runs those that may be averaged, see `Study.averaged`; `left_out` in `attrs` tells of the others.
         """
-        cells = self.study.tidy(cells[cells["id"].isin([*by_id])])
-        if cells.empty:
-            return cells
-        recipes, asked = dict.fromkeys(row.recipe for row in by_id.values()), [by_id[id] for id in cells["id"]]
+        runs = self.study.tidy(runs[runs["id"].isin([*by_id])])
+        if runs.empty:
+            return runs
+        recipes, asked = dict.fromkeys(row.recipe for row in by_id.values()), [by_id[id] for id in runs["id"]]
         numbered = {recipe: number for number, recipe in enumerate(recipes)}
-        cells = cells.assign(
+        runs = runs.assign(
             recipe_number=[numbered[row.recipe] for row in asked], preset=[row.preset for row in asked],
-            changed=Series([row.changed for row in asked], cells.index, dtype=object),
-            **DataFrame([row.called for row in asked], cells.index))
-        averaged = self.study.averaged(cells["evaluation"], cells["recipe_number"])
-        rows = cells[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
+            changed=Series([row.changed for row in asked], runs.index, dtype=object),
+            **DataFrame([row.called for row in asked], runs.index))
+        averaged = self.study.averaged(runs["evaluation"], runs["recipe_number"])
+        rows = runs[averaged].sort_values(["recipe_number", "seed"], kind="stable", ignore_index=True)
         rows = rows if rows.empty else self.arrange(rows)
         store, left_out = Store(), []
-        for cell in cells[~averaged].to_dict("records"):
-            folder = store.folder(cell["id"]).relative_to(store.root)
-            later = ", of a later version than this" * (cell["evaluation"] > self.study.evaluation)
-            left_out.append(f"{entry_name(cell['named'], cell['changes'])}, seed {cell['seed']} ({folder}{later})")
+        for run in runs[~averaged].to_dict("records"):
+            folder = store.path(run["id"]).relative_to(store.root)
+            later = ", of a later version than this" * (run["evaluation"] > self.study.evaluation)
+            left_out.append(f"{entry_name(run['named'], run['changes'])}, seed {run['seed']} ({folder}{later})")
         rows.attrs["left_out"] = left_out
         return rows
 
@@ -538,10 +538,10 @@ class Table:
         parsed = {name: self.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
         return [name for name, values in parsed.items() if len(values) > 1 or name in self.printed_by]
 
-    def outcome(self, cell: Cell, store: Store) -> str:
-        """What came of a finished cell, in words: our number, of several targets each, and the printed one if any."""
+    def outcome(self, run: Run, store: Store) -> str:
+        """What came of a finished run, in words: our number, of several targets each, and the printed one if any."""
         parts: dict[str, None] = {}
-        for row in self.numbers({cell.id: cell}, rows_of([cell], store)).to_dict("records"):
+        for row in self.numbers({run.id: run}, rows_of([run], store)).to_dict("records"):
             printed = "" if math.isnan(row["printed"]) else f" (printed {row['printed']:.4g})"
             parts[f"{row.get('target', self.measures[0])} {row['ours']:.4g}{printed}"] = None
         return ", ".join(parts) or "finished"  # no row of the table may be about it alone

@@ -108,14 +108,14 @@ def clips_prepared(tmp_path, bundled_clips):
 
 
 @pytest.fixture
-def runs(tmp_path, monkeypatch):
+def runs_root(tmp_path, monkeypatch):
     """An empty folder for runs."""
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "runs"))
     return tmp_path / "runs"
 
 
 @pytest.fixture
-def folders(tmp_path, monkeypatch, runs):
+def folders(tmp_path, monkeypatch, runs_root):
     """No data and no runs: the folder in which both may be made."""
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
     return tmp_path

@@ -24,14 +24,14 @@ def article(site, page):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A book of two notebooks and made-up cells."""
+    """A book of two notebooks and made-up runs."""
     folder = tmp_path_factory.mktemp("book")
     source = folder / "source"
     (source / "notebooks").mkdir(parents=True)
-    (source / "index.md").write_text("# First\n\n```{toctree}\n:glob:\nnotebooks/*\ncells\n```\n")
+    (source / "index.md").write_text("# First\n\n```{toctree}\n:glob:\nnotebooks/*\nruns\n```\n")
     for name in ("notebook", "hostile"):
         nbformat.write(getattr(made_up_book, name)(), source / "notebooks" / f"{name}.ipynb")
-    book.write_cells(made_up_book.cells(), source)
+    book.write_runs(made_up_book.runs(), source)
     book.typeset(source, ROOT / "docs", folder / "site")
     return folder / "site"
 
@@ -49,8 +49,8 @@ def test_no_output_runs_loads_or_leads_away(site):
     leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
                if (name in LEADING or name.startswith("on")) and "evil" in value]
     assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
-    assert not article(site, "cells.html")(onerror=True)
-    assert "document.title='evil'</script><script>" not in (site / "cells.html").read_text()
+    assert not article(site, "runs.html")(onerror=True)
+    assert "document.title='evil'</script><script>" not in (site / "runs.html").read_text()
 
 
 def test_every_page_forbids_what_is_elsewhere(site):
@@ -60,8 +60,8 @@ def test_every_page_forbids_what_is_elsewhere(site):
             assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
 
 
-def test_cells_begin_with_accuracy_and_changes_and_have_what_varies():
-    studies = made_up_book.cells()
+def test_runs_begin_with_accuracy_and_changes_and_have_what_varies():
+    studies = made_up_book.runs()
     skeletons, images = book.columns_of_page(studies["skeletons"]), book.columns_of_page(studies["images"])
     assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "preset", "seed"]
     assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "id"
@@ -107,13 +107,13 @@ def test_no_bar_stands_still_in_a_saved_notebook(folders, tmp_path):
     source = ("import pathlib, numpy\nfrom repro.data.prepared import Source\n"
               "def make(path):\n    return {'rows': numpy.zeros(1)}, {}\n"
               "made = Source('things', 'form', 1, {'a': pathlib.Path('good.ipynb')}, make).prepare()")
-    _, cells = executed(tmp_path, good=[new_code_cell(source)])
+    _, runs = executed(tmp_path, good=[new_code_cell(source)])
     assert cells["good"][0].execution_count and cells["good"][0].outputs == []
 
 
 @pytest.mark.parametrize(("table", "error"), [
     ("made_up", "nothing of this table is finished"), ("taxonomy", "AssertionError: ")])
-def test_a_table_of_which_nothing_is_shown_has_a_smoke_run_that_leaves_no_cells(folders, tmp_path, table, error):
+def test_a_table_of_which_nothing_is_shown_is_shown_at_smoke_size_and_leaves_no_runs(folders, tmp_path, table, error):
     sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]

@@ -138,7 +138,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_begun(repro, tmp_path
     monkeypatch.setattr(training, "train", None)  # nothing may be trained
     errors = refused(repro(*words.split()))
     assert message in errors and errors.startswith(("repro: ", "Usage: "))
-    assert not (tmp_path / "runs" / "cells").exists()
+    assert not (tmp_path / "runs" / "runs").exists()
 
 
 def test_doctor_ends_with_status_1_where_something_is_wrong(repro, tmp_path):

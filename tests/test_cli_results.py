@@ -1,4 +1,4 @@
-"""Commands about finished cells: their list, figures and the claims."""
+"""Commands about finished runs: their list, figures and the claims."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ from repro.audiovisual import recipe as clips
 from repro.data import manifest
 from repro.data.disk import acquire
 from repro.papers import drawing
-from repro.run.store import Cell, Store, read_cells
+from repro.run.store import Run, Store, read_runs
 from repro.skeleton.recipe import paper
 
 papers.tables()  # they read what data sets there are when they are imported: before the project's root is another
@@ -18,13 +18,13 @@ COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
 def finish(store, recipe, metrics, *, seed=0, preset="quick", study="skeletons", digest="d1", version=None, **changes):
     """A finished run of a recipe with these measures."""
     version = version or experiments.studies()[study].version
-    run = store.run(Cell(study, recipe, seed, preset, recipe.dataset, digest, version, changes=changes))
-    with run.claim():
-        run.finish(metrics | COST)
-    return run
+    folder = store.folder(Run(study, recipe, seed, preset, recipe.dataset, digest, version, changes=changes))
+    with folder.claim():
+        folder.finish(metrics | COST)
+    return folder
 
 
-def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkeypatch):
+def test_results_list_has_exported_runs_before_new_ones(repro, tmp_path, monkeypatch):
     (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store = Store(tmp_path / "runs")
@@ -36,28 +36,28 @@ def test_results_list_has_exported_cells_before_new_ones(repro, tmp_path, monkey
     assert shown == [["ours", "0"], ["ours", "1"], ["yours", "1"]]
     mine, = repro("results", "list", "--mine", "--dataset", "ucla")[1].splitlines()[1:]
     assert mine.endswith("  AE")
-    assert repro("results", "list", "--dataset", "ntu")[1] == "no cell is finished on ntu; `repro run` trains some\n"
+    assert repro("results", "list", "--dataset", "ntu")[1] == "no run is finished on ntu; `repro run` trains some\n"
     repro("results", "export")
-    assert repro("results", "list", "--mine")[1] == "no cell of yours is finished; `repro run` trains some\n"
+    assert repro("results", "list", "--mine")[1] == "no run of yours is finished; `repro run` trains some\n"
     finish(store, clips.smoke("esc50", "cmacc", batch=8), {"esc50": 7.0}, study="clips", preset="smoke", batch=8)
     mine, = repro("results", "list", "--mine")[1].splitlines()[1:]
     assert mine.split()[5:] == ["yours", "0", "esc50", "7.00", "cmacc,", "batch=8"]
 
 
-def test_exporting_merges_finished_cells_and_waits_for_another_export(repro, tmp_path, monkeypatch):
+def test_exporting_merges_finished_runs_and_waits_for_another_export(repro, tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
-    store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "cells.csv"
+    store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "runs.csv"
     for seed, preset in enumerate(("quick", "quick", "smoke")):
         finish(store, paper("ucla", "CE"), {"linear": 50.0}, seed=seed, preset=preset)
         if seed == 0:
-            assert repro("results", "export")[1].startswith(f"{exported}: 1 cells, 1 of them new; left out")
+            assert repro("results", "export")[1].startswith(f"{exported}: 1 runs, 1 of them new; left out")
     with acquire(tmp_path / ".lock"):
         thread = threading.Thread(target=repro, args=("results", "export"))
         thread.start()
         thread.join(0.5)
-        assert thread.is_alive() and len(read_cells(exported)) == 1
+        assert thread.is_alive() and len(read_runs(exported)) == 1
     thread.join(60)
-    assert read_cells(exported)["seed"].tolist() == [0, 1]
+    assert read_runs(exported)["seed"].tolist() == [0, 1]
     assert repro("results", "export")[1].endswith("; left out, of smoke runs: 1; in place of what was there: 0\n")
     finish(store, paper("ucla", "CE"), {"linear": 51.0}, seed=1, preset="quick")
     assert ", 0 of them new; left out, of smoke runs: 1; in place of what was there: 1" in repro("results", "export")[1]

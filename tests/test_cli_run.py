@@ -33,7 +33,7 @@ def test_run_trains_and_prints_the_table(repro, tmp_path):
 def test_a_row_to_compare_with_is_known_before_anything_is_trained(repro, tmp_path):
     status, out, errors = repro(*SMOKE, "--against", "AE")
     assert (status, out) == (2, "") and "against='AE' is not one of: CE, random" in errors
-    assert not (tmp_path / "runs" / "cells").exists()
+    assert not (tmp_path / "runs" / "runs").exists()
     assert "\n\nCE over random  " in repro(*SMOKE, "--against", "random", "--all")[1]
 
 
@@ -46,9 +46,9 @@ def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch):
     status, out, _ = repro(*SMOKE, "--plan")
     assert status == 0
     header, *rows, total, _ = out.splitlines()
-    assert header.split()[:3] == ["cell", "cells", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
+    assert header.split()[:3] == ["run", "runs", "steps"] and [row.split()[0] for row in rows] == ["CE", "random"]
     assert [row.split()[2] for row in rows] == ["2", "0"]
-    assert total.startswith("0 of 2 cells are finished; left are ")
+    assert total.startswith("0 of 2 runs are finished; left are ")
     assert not list((tmp_path / "runs").rglob("*"))
 
 

@@ -8,15 +8,15 @@ from pandas import DataFrame
 
 from repro import doctor
 from repro.audiovisual import recipe as clips
-from repro.doctor import examined_cells
+from repro.doctor import examined_runs
 from repro.experiments import studies
 from repro.image import recipe as images
-from repro.run.store import COLUMNS, Cell, Store, finished_cells, read_record
+from repro.run.store import COLUMNS, Run, Store, finished_runs, read_record
 from repro.skeleton.data import load
 from repro.skeleton.recipe import smoke
 from repro.table import Study
 
-CELL = Cell("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 3)
+RUN = Run("skeletons", smoke("synthetic", "CE"), 0, "smoke", "synthetic", "d1", 3)
 RESULT = {"linear": 50.0, "cost": {"finished": "2026-01-01T00:00:00+00:00", "commit": "1234567"}}
 
 
@@ -27,11 +27,11 @@ def elsewhere(folders, monkeypatch):
 
 
 @pytest.fixture
-def finished(runs):
-    """A finished cell."""
-    run = Store(runs).run(CELL)
-    run.finish(RESULT)
-    return run
+def finished(runs_root):
+    """A finished run."""
+    folder = Store(runs_root).folder(RUN)
+    folder.finish(RESULT)
+    return folder
 
 
 def examined():
@@ -40,31 +40,31 @@ def examined():
     return doctor.examined(lines.append), "\n".join(lines).splitlines()
 
 
-def found(runs):
+def found(runs_root):
     """(what is said, problems) of the runs, in which nothing changes."""
-    before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in runs_root.rglob("*") if path.is_file()}
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("repro.run.store.exported", lambda tell: DataFrame(columns=COLUMNS))
-        problems = [*examined_cells(said.append)]
-    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
+        problems = [*examined_runs(said.append)]
+    assert {path: path.read_bytes() for path in runs_root.rglob("*") if path.is_file()} == before
     return said, problems
 
 
-def test_own_cells_of_other_code_and_of_earlier_versions_are_told_in_a_line_each(runs, finished, monkeypatch):
+def test_own_runs_of_other_code_and_of_earlier_versions_are_told_in_a_line_each(runs_root, finished, monkeypatch):
     monkeypatch.setattr(Study, "code", property(lambda study: "0123456789abcdef"))
-    Store(runs).run(dataclasses.replace(CELL, version=2)).finish(RESULT)
-    said, problems = found(runs)
-    assert said[0] == "1 cells of earlier versions of the training are left out"
+    Store(runs_root).folder(dataclasses.replace(RUN, version=2)).finish(RESULT)
+    said, problems = found(runs_root)
+    assert said[0] == "1 runs of earlier versions of the training are left out"
     line, = problems
-    assert line.startswith(f"1 of 1 of your cells of skeletons ({CELL.id}) were trained by other code than that at ")
+    assert line.startswith(f"1 of 1 of your runs of skeletons ({RUN.id}) were trained by other code than that at ")
 
 
 def test_nothing_is_wrong_where_nothing_is(tmp_path):
     count, lines = examined()
     assert count == 0 and lines[-1] == "problems: 0"
     text = "\n".join(lines)
-    assert sys.version.split()[0] in text and str(tmp_path / "runs") in text and "cells: 0 of REPRO_RUNS, " in text
+    assert sys.version.split()[0] in text and str(tmp_path / "runs") in text and "runs: 0 of REPRO_RUNS, " in text
     assert "torch 2." in text and list(tmp_path.iterdir()) == []
 
 
@@ -83,7 +83,7 @@ def test_a_manifest_that_cannot_be_read_is_named_once_and_the_rest_is_examined(t
     (tmp_path / "mine.yaml").write_text("name: mine\ntitle: x\n")
     count, lines = examined()
     assert count == 1 and lines[-1].startswith(f"  {tmp_path}/mine.yaml: the manifest lacks access, source, licence, ")
-    assert any(line.startswith("cells: 0 of REPRO_RUNS") for line in lines)
+    assert any(line.startswith("runs: 0 of REPRO_RUNS") for line in lines)
 
 
 def test_data_are_read_and_where_that_fails_other_sections_follow(monkeypatch):
@@ -97,33 +97,33 @@ def test_data_are_read_and_where_that_fails_other_sections_follow(monkeypatch):
         assert count and "reading ucla" in lines and "  [Errno 13] Permission denied: 'data'" in lines
     monkeypatch.setattr("repro.data.files.status", refused)
     count, lines = examined()
-    assert count == 1 and any(line.startswith("cells: ") for line in lines)
+    assert count == 1 and any(line.startswith("runs: ") for line in lines)
     assert lines[-1] == ("  [Errno 13] Permission denied: 'data'; give yourself the right to read it, or point "
                          "REPRO_DATA and REPRO_RUNS elsewhere")
 
 
-def test_sound_cells_are_counted(runs, finished):
-    whole, half, refused = (dataclasses.replace(CELL, seed=seed) for seed in (1, 2, 3))
-    Store(runs).run(whole).finish(RESULT)
-    Store(runs).run(half).begin()
-    with Store(runs).run(refused).claim():
+def test_sound_runs_are_counted(runs_root, finished):
+    whole, half, refused = (dataclasses.replace(RUN, seed=seed) for seed in (1, 2, 3))
+    Store(runs_root).folder(whole).finish(RESULT)
+    Store(runs_root).folder(half).begin()
+    with Store(runs_root).folder(refused).claim():
         pass  # as it began: nothing was trained
-    assert found(runs) == (["cells: 2 of REPRO_RUNS, 0 of figures/cells.csv"], [])
-    other = dataclasses.replace(CELL, study="unheard of")
-    Store(runs).run(other).finish(RESULT)
-    assert found(runs)[1] == [f"the cell {other.id} is of no study, 'unheard of'; take the version that wrote it"]
+    assert found(runs_root) == (["runs: 2 of REPRO_RUNS, 0 of figures/runs.csv"], [])
+    other = dataclasses.replace(RUN, study="unheard of")
+    Store(runs_root).folder(other).finish(RESULT)
+    assert found(runs_root)[1] == [f"the run {other.id} is of no study, 'unheard of'; take the version that wrote it"]
 
 
 @pytest.mark.parametrize("name", ["result.json", "recipe.json"])
-def test_what_it_says_of_a_damaged_cell_brings_it_back(runs, finished, name):
-    (finished.folder / name).write_text('{"linear": 50.0, "co')
-    (count,), (problem,) = found(runs)
-    assert count.startswith("cells: 0 of ") and problem.startswith(f"{finished.folder} is left out: ")
+def test_what_it_says_of_a_damaged_run_brings_it_back(runs_root, finished, name):
+    (finished.path / name).write_text('{"linear": 50.0, "co')
+    (count,), (problem,) = found(runs_root)
+    assert count.startswith("runs: 0 of ") and problem.startswith(f"{finished.path} is left out: ")
     assert "delete recipe.json and result.json there" in problem
     for part in ("recipe.json", "result.json"):
-        (finished.folder / part).unlink(missing_ok=True)
+        (finished.path / part).unlink(missing_ok=True)
     finished.finish(RESULT)
-    assert found(runs)[1] == [] and read_record(finished.folder)["metrics"]["linear"] == 50.0
+    assert found(runs_root)[1] == [] and read_record(finished.path)["metrics"]["linear"] == 50.0
 
 
 def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
@@ -140,13 +140,13 @@ def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
     (smoke("synthetic", "CE"), "skeletons", "linear"), (images.smoke("digits", "sce"), "images", "linear"),
     (clips.smoke("multidigits", "cmacc"), "clips", "linear"), (clips.smoke("esc50", "cmacc"), "clips", "esc50"),
 ], ids=str)
-def test_a_result_without_its_main_measure_is_listed_and_read_by_nothing(runs, capsys, recipe, study, measure):
-    cells = [Cell(study, recipe, seed, "smoke", recipe.dataset, "d1", studies()[study].version) for seed in (0, 1)]
-    for cell, name in zip(cells, (measure, f"{measure}r"), strict=True):
-        Store(runs).run(cell).finish({name: 50.0, "cost": RESULT["cost"]})
-    _, (problem,) = found(runs)
-    assert problem.startswith(f"the cell {cells[1].id} cannot be read and is left out (it lacks {measure}); ")
-    assert studies()[study].tidy(finished_cells(Store(runs)))["id"].tolist() == [cells[0].id]
+def test_a_result_without_its_main_measure_is_listed_and_read_by_nothing(runs_root, capsys, recipe, study, measure):
+    runs = [Run(study, recipe, seed, "smoke", recipe.dataset, "d1", studies()[study].version) for seed in (0, 1)]
+    for run, name in zip(runs, (measure, f"{measure}r"), strict=True):
+        Store(runs_root).folder(run).finish({name: 50.0, "cost": RESULT["cost"]})
+    _, (problem,) = found(runs_root)
+    assert problem.startswith(f"the run {runs[1].id} cannot be read and is left out (it lacks {measure}); ")
+    assert studies()[study].tidy(finished_runs(Store(runs_root)))["id"].tolist() == [runs[0].id]
     assert problem in capsys.readouterr().err
 
 

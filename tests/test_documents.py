@@ -72,4 +72,4 @@ def test_a_command_is_executed_or_its_recipe_is_there(repro, command, tmp_path, 
     assert words[0] in ("repro", "papermill"), f"{command} is no command of ours: list it in this file"
     status, out, errors = repro("recipe", *asked) if asked else repro(*words[1:])
     assert status == 0 and out
-    assert all("cells are not finished" in line for line in errors.splitlines())  # of experiments that go on
+    assert all("runs are not finished" in line for line in errors.splitlines())  # of experiments that go on

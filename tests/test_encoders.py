@@ -19,7 +19,7 @@ from repro.image import recipe as image_recipes
 from repro.image.augment import CentredView, centred_view
 from repro.image.model import ImageModel
 from repro.run.fit import save_checkpoint
-from repro.run.store import Cell, Store, read_record
+from repro.run.store import Run, Store, read_record
 from repro.run.training import restored
 from repro.skeleton import PIPELINES, ntu, synthetic
 from repro.skeleton.data import RecordedView, load, recorded_view
@@ -46,8 +46,8 @@ def recordings():
 @pytest.fixture(scope="module")
 def skeletons(root, tmp_path_factory):
     """A file of an encoder of skeletons, trained for a step or two."""
-    cell, = smoke_runs(root, "CE")
-    return export(cell.id, tmp_path_factory.mktemp("files") / "encoder.safetensors")
+    run, = smoke_runs(root, "CE")
+    return export(run.id, tmp_path_factory.mktemp("files") / "encoder.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,11 @@ def pictures(root, tmp_path_factory):
     torch.manual_seed(0)
     model = ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
     model(torch.rand(8, 3, 8, 8))
-    cell = Cell("images", recipe, 3, "smoke", "digits", "d1", 2, changes={"projection": 6})
-    run = Store(root).run(cell)
-    run.finish({"linear": 50.25, "select": "last", "cost": {"commit": "1234567", "finished": "2026"}})
-    save_checkpoint(run.folder, {"step": 1, "seconds": 0.0, "learner": {"model": model.state_dict()}})
-    return export(cell.id, tmp_path_factory.mktemp("files") / "encoder.safetensors"), model.eval().trunk
+    run = Run("images", recipe, 3, "smoke", "digits", "d1", 2, changes={"projection": 6})
+    folder = Store(root).folder(run)
+    folder.finish({"linear": 50.25, "select": "last", "cost": {"commit": "1234567", "finished": "2026"}})
+    save_checkpoint(folder.path, {"step": 1, "seconds": 0.0, "learner": {"model": model.state_dict()}})
+    return export(run.id, tmp_path_factory.mktemp("files") / "encoder.safetensors"), model.eval().trunk
 
 
 def changed(path, target, tensors=None, **texts):
@@ -80,26 +80,26 @@ def changed(path, target, tensors=None, **texts):
     {"select": "best_on_test", "decoder_input": "embedding"},
 ], ids=str)
 def test_an_encoder_in_a_file_gives_the_readouts_that_were_evaluated(root, recordings, tmp_path, changes):
-    cell, = smoke_runs(root, "AE+AD", **changes)
-    record = read_record(Store(root).folder(cell.id))
-    learner = restored(cell, SKELETONS, torch.device("cpu"))
+    run, = smoke_runs(root, "AE+AD", **changes)
+    record = read_record(Store(root).path(run.id))
+    learner = restored(run, SKELETONS, torch.device("cpu"))
     learner.restore()
     readouts, _ = learner.features(learner.data)
-    path = export(cell.id, tmp_path / "encoder.safetensors")
+    path = export(run.id, tmp_path / "encoder.safetensors")
     before = torch.get_rng_state()
     encoder = repro.load(path)
     assert torch.equal(torch.get_rng_state(), before)
     torch.testing.assert_close(encoder(recordings), readouts)
-    assert encoder.recipe == cell.recipe.to_dict() and not encoder.model.training
+    assert encoder.recipe == run.recipe.to_dict() and not encoder.model.training
     assert encoder.size == readouts.shape[1]
     stated = {name: record[name] for name in ("id", "seed", "dataset", "digest", "preset", "version")}
-    stated |= {"label": cell.label, "commit": record["cost"]["commit"], "measured": record["metrics"]}
+    stated |= {"label": run.label, "commit": record["cost"]["commit"], "measured": record["metrics"]}
     assert encoder.provenance == stated
 
 
 def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_path):
-    cell, = smoke_runs(root, "CE", units="64")
-    whole, half = (export(cell.id, tmp_path / f"{half}.safetensors", half=half) for half in (False, True))
+    run, = smoke_runs(root, "CE", units="64")
+    whole, half = (export(run.id, tmp_path / f"{half}.safetensors", half=half) for half in (False, True))
     with safetensors.safe_open(half, framework="pt") as file:
         assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
     assert half.stat().st_size < 0.6 * whole.stat().st_size
@@ -109,14 +109,14 @@ def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_
 
 
 def test_weights_beyond_float16_are_refused(root, tmp_path):
-    cell, = smoke_runs(root, "CE", units="8")
-    folder = Store(root).folder(cell.id)
-    state = restored(cell, SKELETONS, torch.device("cpu")).state_dict()
+    run, = smoke_runs(root, "CE", units="8")
+    folder = Store(root).path(run.id)
+    state = restored(run, SKELETONS, torch.device("cpu")).state_dict()
     state["model"]["encoder.gru.weight_hh_l0"][0, 0] = 1e5
     save_checkpoint(folder, {"step": 1, "seconds": 0.0, "learner": state})
     with pytest.raises(ValueError, match=r"gru\.weight_hh_l0 of .* is beyond float16; leave --half out"):
-        export(cell.id, tmp_path / "encoder.safetensors", half=True)
-    assert list(tmp_path.iterdir()) == [] and export(cell.id, tmp_path / "encoder.safetensors").is_file()
+        export(run.id, tmp_path / "encoder.safetensors", half=True)
+    assert list(tmp_path.iterdir()) == [] and export(run.id, tmp_path / "encoder.safetensors").is_file()
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -189,7 +189,7 @@ def test_printed_it_is_three_lines(skeletons, pictures):
     first, second, third = str(repro.load(pictures[0])).splitlines()
     assert first == "moco, projection=6 on digits, smoke recipe, seed 3, linear 50.2 %"
     assert second == f"takes images, input of 8 x 8 pixels; gives {FEATURES} features of each"
-    assert third.startswith("cell ") and third.endswith(", trained at commit 1234567")
+    assert third.startswith("run ") and third.endswith(", trained at commit 1234567")
     encoder = repro.load(skeletons)
     first, second, third = str(encoder).splitlines()
     assert first.startswith("CE on synthetic, smoke recipe, seed 0, linear ") and ", knn1 " in first
@@ -236,12 +236,12 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, skeletons, pictures
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_an_encoder_that_comes_along_is_a_cell_of_its_experiment(path, recordings):
+def test_an_encoder_that_comes_along_is_a_run_of_its_experiment(path, recordings):
     name = f"{path.parent.name}/{path.stem}"
     encoder = repro.load(name)
-    cell = repro.EXPERIMENTS[path.parent.name].asked()[encoder.provenance["id"]]
-    assert SkeletonRecipe.from_dict(encoder.recipe) == cell.recipe and cell.recipe.objectives == path.stem
-    assert (cell.seed, cell.digest) == (encoder.provenance["seed"], encoder.provenance["digest"])
-    assert not cell.changed and path.stat().st_size < 2.2e6
+    run = repro.EXPERIMENTS[path.parent.name].asked()[encoder.provenance["id"]]
+    assert SkeletonRecipe.from_dict(encoder.recipe) == run.recipe and run.recipe.objectives == path.stem
+    assert (run.seed, run.digest) == (encoder.provenance["seed"], encoder.provenance["digest"])
+    assert not run.changed and path.stat().st_size < 2.2e6
     features = encoder(recordings[:9])
-    assert features.shape == (9, cell.recipe.units) and features.isfinite().all()
+    assert features.shape == (9, run.recipe.units) and features.isfinite().all()

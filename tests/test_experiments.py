@@ -1,4 +1,4 @@
-"""Experiments: every committed cell is reached by its id, results need no data, and entries ask for what there is."""
+"""Experiments: every committed run is reached by its id, results need no data, and entries ask for what there is."""
 
 import csv
 import json
@@ -14,9 +14,9 @@ from repro.experiments import Data, find, results
 from repro.papers.drawing import beside_recipe
 from repro.papers.sources import row_named
 from repro.report.text import in_text
-from repro.run.store import read_cells
+from repro.run.store import read_runs
 
-CELLS = Path(__file__).parents[1] / "figures" / "cells.csv"
+RUNS = Path(__file__).parents[1] / "figures" / "runs.csv"
 SAVED = {name: experiment for name, experiment in experiments.experiments().items() if experiment.data}
 GOLDEN = Path(__file__).parent / "golden" / "experiments.csv"
 SOUND = {"table": "taxonomy", "says": "so"}  # an entry
@@ -29,10 +29,10 @@ def no_data(tmp_path, monkeypatch):
 
 
 def committed():
-    return read_cells(CELLS)
+    return read_runs(RUNS)
 
 
-def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
+def test_every_committed_run_is_reached_by_the_same_experiments_as_ever():
     """By its id, which therefore is what it was when the golden file was written."""
     with GOLDEN.open(newline="", encoding="utf-8") as file:
         expected = {row["id"]: row["experiments"].split() for row in csv.DictReader(file)}
@@ -44,7 +44,7 @@ def test_every_committed_cell_is_reached_by_the_same_experiments_as_ever():
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_results_are_means_over_seeds_of_committed_cells_without_any_data(name):
+def test_results_are_means_over_seeds_of_committed_runs_without_any_data(name):
     experiment, rows = find(name), repro.results(name)
     columns = list(rows)
     assert len(rows) and rows["ours"].notna().all() and set(rows["preset"]) == {experiment.preset}
@@ -72,23 +72,23 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
 
 
 def test_changes_stand_beside_the_recipe_over_the_same_seeds():
-    cells, recipe = committed(), find("taxonomy_ucla")
-    usual = recipe.rows(cells, ["seed"]).set_index(["objectives", "seed"])["ours"]
-    rows = beside_recipe("squared_differences_ucla", cells).set_index("objectives")
+    runs, recipe = committed(), find("taxonomy_ucla")
+    usual = recipe.rows(runs, ["seed"]).set_index(["objectives", "seed"])["ours"]
+    rows = beside_recipe("squared_differences_ucla", runs).set_index("objectives")
     for name, row in rows.iterrows():
         assert row["usual"] == pytest.approx(usual[name][[*range(row["n_seeds"])]].mean())
     assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("printed") - 1
-    differing = {cell.id: cell.seed for cell in find("released_head_ucla").asked().values()}
-    fewer = cells[cells["id"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
+    differing = {run.id: run.seed for run in find("released_head_ucla").asked().values()}
+    fewer = runs[runs["id"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
     row, = beside_recipe("released_head_ucla", fewer).itertuples()
     assert row.usual == pytest.approx(usual["CE"][[0, 1]].mean()) and row.n_seeds == 2
-    lost = {cell.id for cell in recipe.asked().values() if (cell.seed, cell.recipe.objectives) == (0, "CE")}
+    lost = {run.id for run in recipe.asked().values() if (run.seed, run.recipe.objectives) == (0, "CE")}
     assert math.isnan(beside_recipe("released_head_ucla", fewer[~fewer["id"].isin(lost)])["usual"].item())
 
 
 def test_rows_of_earlier_trainings_are_files_that_no_experiment_reads():
-    earlier = CELLS.parent / "earlier"
-    ids = set(pd.read_csv(earlier / "cells.csv", dtype=str)["id"])
+    earlier = RUNS.parent / "earlier"
+    ids = set(pd.read_csv(earlier / "runs.csv", dtype=str)["id"])
     assert len(ids) == 161 and not ids & {*committed()["id"]}
     names = {path.stem for path in earlier.glob("*.csv")}
     assert not names & {*repro.EXPERIMENTS, *papers.pictures()}
@@ -151,8 +151,8 @@ def test_digests_may_depend_on_a_field():
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_the_committed_table_of_an_experiment_follows_from_the_committed_cells(name):
-    written = pd.read_csv(CELLS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
+def test_the_committed_table_of_an_experiment_follows_from_the_committed_runs(name):
+    written = pd.read_csv(RUNS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
     made = in_text(results(name)).replace("", math.nan).reset_index(drop=True)
     pd.testing.assert_frame_equal(written, made, check_dtype=False)
 
@@ -181,7 +181,7 @@ def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_m
     rows = repro.run_table(name, train="never", **arguments)
     pd.testing.assert_frame_equal(rows, results(saved))
     assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
-    assert {cell.id for cell in experiments.cells_of(name, train="never", **arguments)} == find(saved).asked().keys()
+    assert {run.id for run in experiments.runs_of(name, train="never", **arguments)} == find(saved).asked().keys()
     for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
         with pytest.raises(FileNotFoundError) as error:
             repro.run_table(name, train=train, **arguments | wrong)
@@ -192,7 +192,7 @@ def test_what_is_not_finished_is_told_beside_what_is(capsys):
     rows = run("taxonomy_ucla", train="never", objectives="CE,AE", seeds="0,2,90-91")
     assert rows["n_seeds"].tolist() == [2, 2]
     told, = capsys.readouterr().err.splitlines()
-    assert told == "4 of 8 cells are not finished, the first is CE, seed 90"
+    assert told == "4 of 8 runs are not finished, the first is CE, seed 90"
 
 
 def test_values_of_a_row_name_its_fields_before_anything_is_trained():

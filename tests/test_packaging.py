@@ -10,7 +10,7 @@ import pytest
 from nursery import python
 
 from repro.data import manifest
-from repro.run.store import read_cells
+from repro.run.store import read_runs
 
 ROOT = manifest.project_root()
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "repro", "data_manifests", "figures", "weights")
@@ -78,10 +78,10 @@ def away(installed, tmp_path):
 
 
 @needs_backend
-def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
+def test_the_wheel_holds_manifests_printed_numbers_and_runs(installed):
     kinds = ("*.py", "*.csv", "*.txt", "*.yaml", "README.md")
     package = [path for kind in kinds for path in (ROOT / "repro").rglob(kind)]
-    beside = [ROOT / "figures" / "cells.csv", *(ROOT / "weights").rglob("*.safetensors")]
+    beside = [ROOT / "figures" / "runs.csv", *(ROOT / "weights").rglob("*.safetensors")]
     beside += (ROOT / "data_manifests").iterdir()
     assert {path.suffix for path in package} == {".py", ".csv", ".txt", ".yaml", ".md"} and len(beside) > 10
     for path in package:
@@ -91,12 +91,12 @@ def test_the_wheel_holds_manifests_printed_numbers_and_cells(installed):
 
 
 @needs_backend
-def test_installed_it_lists_data_and_committed_cells(away, tmp_path):
+def test_installed_it_lists_data_and_committed_runs(away, tmp_path):
     listed = away("data", "list")
     assert sorted(line.split()[0] for line in listed.splitlines() if not line.startswith(" ")) == manifest.names()
     assert str(tmp_path / "data" / "nw_ucla" / "all_sqe.zip") in listed
     ids = {line.split()[0] for line in away("results", "list").splitlines()[1:]}  # below the header
-    assert ids == set(read_cells(ROOT / "figures" / "cells.csv")["id"])
+    assert ids == set(read_runs(ROOT / "figures" / "runs.csv")["id"])
     assert not list(tmp_path.iterdir())
 
 
@@ -105,6 +105,6 @@ def test_installed_it_trains_and_exports_in_the_current_folder(away, tmp_path):
     assert "CE" in away("run", "taxonomy", "--preset", "smoke", "--objectives", "CE")
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 1
-    path = tmp_path / "figures" / "cells.csv"
-    assert away("results", "export").startswith(f"{path}: 0 cells, 0 of them new; left out, of smoke runs: 1")
+    path = tmp_path / "figures" / "runs.csv"
+    assert away("results", "export").startswith(f"{path}: 0 runs, 0 of them new; left out, of smoke runs: 1")
     assert path.exists()

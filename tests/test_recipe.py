@@ -5,7 +5,7 @@ import re
 import pytest
 
 from repro.recipe import Recipe, choose, parse_number, parse_numbers, setting
-from repro.run.store import Cell
+from repro.run.store import Run
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Grown(Small):
 
 
 def id_of(recipe: Recipe) -> str:
-    return Cell(
+    return Run(
         study="skeletons", recipe=recipe, seed=0, preset="quick", dataset="ucla", digest="digest", version=1
     ).id
 

@@ -1,4 +1,4 @@
-"""The engine of the tables, with a made-up study: rows, fields asked for, finished cells among rows, and numbers."""
+"""The engine of the tables, with a made-up study: rows, fields asked for, finished runs among rows, and numbers."""
 
 import dataclasses
 import errno
@@ -55,24 +55,24 @@ def recipes(declared, *choices, **fields):
 
 
 def test_a_row_is_a_product_and_seeds_come_one_after_the_other():
-    cells = SWEEP.cells(seeds="4,2")
+    runs = SWEEP.runs(seeds="4,2")
     product = [(seed, method, depth) for seed in (4, 2) for method in ("plain", "heavy") for depth in (1, 3)]
-    assert [(cell.seed, cell.recipe.method, cell.recipe.depth) for cell in cells] == product
-    for cell in cells:
-        assert cell.recipe == quick("synthetic", cell.recipe.method, depth=cell.recipe.depth)
-        assert (cell.study, cell.preset, cell.dataset, cell.digest) == (
+    assert [(run.seed, run.recipe.method, run.recipe.depth) for run in runs] == product
+    for run in runs:
+        assert run.recipe == quick("synthetic", run.recipe.method, depth=run.recipe.depth)
+        assert (run.study, run.preset, run.dataset, run.digest) == (
             "toys", "quick", "synthetic", "digest of synthetic")
-        assert (cell.version, cell.evaluation, cell.changes) == (3, 2, {"depth": cell.recipe.depth})
-    assert len({cell.id for cell in cells}) == 8
+        assert (run.version, run.evaluation, run.changes) == (3, 2, {"depth": run.recipe.depth})
+    assert len({run.id for run in runs}) == 8
 
 
 @pytest.mark.parametrize(("dataset", "preset", "resolved"), [
     (None, "auto", "quick"), ("ucla", "auto", "paper"), ("ucla", "quick", "quick"), ("synthetic", "paper", "paper"),
 ])
 def test_auto_is_the_papers_recipe_on_real_data(dataset, preset, resolved):
-    cell, _ = METHODS.cells(dataset, preset=preset)
-    assert (cell.preset, cell.dataset, cell.changes) == (resolved, dataset or "synthetic", {})
-    assert cell.recipe == TOY.presets[resolved](dataset or "synthetic", "plain")
+    run, _ = METHODS.runs(dataset, preset=preset)
+    assert (run.preset, run.dataset, run.changes) == (resolved, dataset or "synthetic", {})
+    assert run.recipe == TOY.presets[resolved](dataset or "synthetic", "plain")
 
 
 def test_rows_may_be_called_something_and_leave_a_field_to_the_preset():
@@ -112,7 +112,7 @@ def test_every_combination_asked_for_replaces_the_field_in_rows_that_use_it():
 ])
 def test_a_field_or_variant_that_no_row_uses_is_refused_naming_who_does(asked, message):
     with pytest.raises(ValueError, match=message):
-        METHODS.cells("ucla", **asked)
+        METHODS.runs("ucla", **asked)
 
 
 @pytest.mark.parametrize(("choices", "message"), [
@@ -131,14 +131,14 @@ def test_a_field_or_variant_that_no_row_uses_is_refused_naming_who_does(asked, m
 ])
 def test_what_does_not_exist_is_refused_by_name(choices, message):
     with pytest.raises(TypeError if message.startswith("parameter=") else ValueError, match=message):
-        METHODS.cells(**choices)
+        METHODS.runs(**choices)
 
 
 def test_methods_are_those_of_the_rows_unless_the_table_says_which_and_leave_out_rows_of_others():
     assert (SWEEP.known_methods, METHODS.known_methods) == (["plain", "heavy"], ["plain", "heavy", "both"])
     assert recipes(METHODS, "ucla", "paper", method="both,plain") == [paper("ucla", "both"), paper("ucla", "plain")]
     with pytest.raises(ValueError, match=r"method='both' is not one of: plain, heavy$"):
-        SWEEP.cells(method="both")
+        SWEEP.runs(method="both")
     assert recipes(CALLED, "ucla", "paper", method="heavy") == recipes(CALLED, "ucla", "paper")[1:]
     assert recipes(CALLED, "ucla", "paper", method="plain", depth=2) == [paper("ucla", "plain", depth=2)]
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_trained_is_refused_before_data_are_asked_for():
     for study, error, message in ((dataclasses.replace(absent, check=check), ValueError, "plain is not for cpu"),
                                   (absent, FileNotFoundError, "get it")):
         with pytest.raises(error, match=message):
-            dataclasses.replace(SWEEP, study=study).cells("ucla", device="cpu")
+            dataclasses.replace(SWEEP, study=study).runs("ucla", device="cpu")
 
 
 # ---------------------------------------------------------------------------------------------- changes
@@ -204,28 +204,28 @@ def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_chang
     assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
 
 
-def test_a_cell_may_be_of_named_data():
+def test_a_run_may_be_of_named_data():
     absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
-    cell, _ = absent.cells("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
-    assert cell.digest == "of depth 1"
+    run, _ = absent.runs("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
+    assert run.digest == "of depth 1"
     with pytest.raises(ValueError, match="has no id before its data are known"):
         print(absent.asked("ucla", "paper")[0].id)
 
 
-# ---------------------------------------------------------------------------------------------- finished cells
+# ---------------------------------------------------------------------------------------------- finished runs
 
 
-def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
+def test_tidy_runs_have_fields_and_measures_and_say_what_changed():
     first = stored("heavy", 61.0, batch=16, depth=3)
     early = {name: value for name, value in paper("ucla", "both").to_dict().items() if name not in ("noise", "subset")}
     last = stored("both", 62.0, recipe=early, measures={"knn1": 7.0, "weight": 99.0})
-    cells = TOY.tidy(frame(first, stored(study="others"), last))
-    assert cells["id"].tolist() == [first["id"], last["id"]] and cells["linear"].tolist() == [61.0, 62.0]
-    assert cells["changes"].tolist() == [{"batch": 16, "depth": 3}, {}]
-    assert cells["rate"].tolist() == [0.2, 0.1] and cells["noise"].tolist() == ["live", "live"]  # as it was before
-    np.testing.assert_equal(cells["knn1"].tolist(), [math.nan, 7.0])
-    assert cells["weight"].tolist() == [1.0, 99.0]  # a measure goes before a field
-    assert {*TOY.tidy(frame())} == {*cells} - {"linear", "knn1", "evaluation"}
+    runs = TOY.tidy(frame(first, stored(study="others"), last))
+    assert runs["id"].tolist() == [first["id"], last["id"]] and runs["linear"].tolist() == [61.0, 62.0]
+    assert runs["changes"].tolist() == [{"batch": 16, "depth": 3}, {}]
+    assert runs["rate"].tolist() == [0.2, 0.1] and runs["noise"].tolist() == ["live", "live"]  # as it was before
+    np.testing.assert_equal(runs["knn1"].tolist(), [math.nan, 7.0])
+    assert runs["weight"].tolist() == [1.0, 99.0]  # a measure goes before a field
+    assert {*TOY.tidy(frame())} == {*runs} - {"linear", "knn1", "evaluation"}
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -237,23 +237,23 @@ def test_tidy_cells_have_fields_and_measures_and_say_what_changed():
     ({"recipe": stored(depth=3)["recipe"]},
      f"its recipe, seed, data and version are those of {stored(depth=3)['id']}"),
 ])
-def test_a_stored_cell_that_cannot_be_read_is_left_out_with_one_line(change, message, capsys):
+def test_a_stored_run_that_cannot_be_read_is_left_out_with_one_line(change, message, capsys):
     row, sound = stored() | change, stored()
     for _ in range(2):
         assert TOY.tidy(frame(sound, row))["id"].tolist() == [sound["id"]]
     line, = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"the cell {row['id']} cannot be read and is left out ({message}")
+    assert line.startswith(f"the run {row['id']} cannot be read and is left out ({message}")
     assert "restore it or delete it" in line
 
 
 @pytest.mark.parametrize(("metadata", "version", "refused"), [({}, 3, True), ({"before": 1}, 3, False), ({}, 4, False)])
-def test_a_field_that_would_move_the_ids_of_committed_cells_is_refused(monkeypatch, metadata, version, refused):
+def test_a_field_that_would_move_the_ids_of_committed_runs_is_refused(monkeypatch, metadata, version, refused):
     fields = frozenset(Toy().to_dict()) - {"noise", "subset"}  # which say what was before
     monkeypatch.setattr("repro.table.committed_fields", lambda: {("toys", 3): fields, ("others", 3): set()})
     recipe = dataclasses.make_dataclass("More", [("more", int, setting(1, "assumed", **metadata))], bases=(Toy,),
                                         frozen=True, kw_only=True)
     if refused:
-        with pytest.raises(ValueError, match=r"More\.more has come since cells of toys were committed.*write before="):
+        with pytest.raises(ValueError, match=r"More\.more has come since runs of toys were committed.*write before="):
             dataclasses.replace(TOY, recipe=recipe, version=version)
     else:
         hashed = json.loads(dataclasses.replace(TOY, recipe=recipe, version=version).recipe().canonical())
@@ -280,27 +280,27 @@ def test_a_misspelt_field_of_a_variant_or_a_row_is_refused():
 # ---------------------------------------------------------------------------------------------- numbers
 
 
-def written(cell, linear=50.0, **measures):
-    """The row of cells.csv of a cell."""
-    return finished_row(cell, linear=linear, **measures)
+def written(run, linear=50.0, **measures):
+    """The row of runs.csv of a run."""
+    return finished_row(run, linear=linear, **measures)
 
 
 def numbers(declared, measured, *choices, **fields):
-    """The rows of a table; `measured` gives the row of cells.csv of a cell, or None where it is not finished."""
-    cells = declared.cells(*choices, **fields)
-    rows = [row for cell in cells if (row := measured(cell))]
+    """The rows of a table; `measured` gives the row of runs.csv of a run, or None where it is not finished."""
+    runs = declared.runs(*choices, **fields)
+    rows = [row for run in runs if (row := measured(run))]
     swept = {name: value for name, value in fields.items() if name in declared.study.fields}
-    return declared.numbers({cell.id: cell for cell in cells}, frame(*rows), declared.columns_asked(swept))
+    return declared.numbers({run.id: run for run in runs}, frame(*rows), declared.columns_asked(swept))
 
 
 def test_means_and_deviations_of_random_numbers_are_those_of_pandas():
     draw, known = np.random.default_rng(0), []
 
-    def measured(cell):
-        if cell.seed and draw.uniform() < 0.3:
+    def measured(run):
+        if run.seed and draw.uniform() < 0.3:
             return None
-        known.append((cell.recipe.method, cell.recipe.depth, draw.uniform(0, 100), draw.uniform()))
-        return written(cell, known[-1][2], knn1=known[-1][3])
+        known.append((run.recipe.method, run.recipe.depth, draw.uniform(0, 100), draw.uniform()))
+        return written(run, known[-1][2], knn1=known[-1][3])
 
     found = numbers(SWEEP, measured, "ucla", seeds="0-4").set_index(["method", "depth"])
     groups = pd.DataFrame(known, columns=["method", "depth", "linear", "knn1"]).groupby(["method", "depth"], sort=False)
@@ -320,7 +320,7 @@ def test_two_recipes_never_share_a_row(columns):
     """Whose columns are alike where those that differ are of one row alone."""
     unlike = table({"method": "plain"}, {"method": "heavy", "weight": (1.0, 2.0)}, columns=columns)
     values = {("plain", 1.0): 10.0, ("heavy", 1.0): 50.0, ("heavy", 2.0): 90.0}
-    found = numbers(unlike, lambda cell: written(cell, values[cell.recipe.method, cell.recipe.weight] + cell.seed),
+    found = numbers(unlike, lambda run: written(run, values[run.recipe.method, run.recipe.weight] + run.seed),
                     "ucla", seeds="0,1")
     assert found[["method", "weight", "ours", "n_seeds"]].values.tolist() == [
         ["plain", 1.0, 10.5, 2], ["heavy", 1.0, 50.5, 2], ["heavy", 2.0, 90.5, 2]]
@@ -328,13 +328,13 @@ def test_two_recipes_never_share_a_row(columns):
         assert list(found.columns)[:2] == ["method", "weight"]
 
 
-def test_cells_of_other_ids_are_passed_over_and_what_is_not_finished_has_no_row():
+def test_runs_of_other_ids_are_passed_over_and_what_is_not_finished_has_no_row():
     earlier = dataclasses.replace(TOY, version=2)
-    others = [cell for study in (earlier, dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(
-        digest="other"))) for cell in dataclasses.replace(SWEEP, study=study).cells("ucla")]
-    cells = SWEEP.cells("ucla")
-    by_id = {cell.id: cell for cell in cells}
-    stored_rows = frame(*map(written, others), written(cells[2], 7.0))
+    others = [run for study in (earlier, dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(
+        digest="other"))) for run in dataclasses.replace(SWEEP, study=study).runs("ucla")]
+    runs = SWEEP.runs("ucla")
+    by_id = {run.id: run for run in runs}
+    stored_rows = frame(*map(written, others), written(runs[2], 7.0))
     found = SWEEP.numbers(by_id, stored_rows)
     assert found[["method", "depth", "ours", "n_seeds"]].values.tolist() == [["heavy", 1, 7.0, 1]]
     none = SWEEP.numbers(by_id, stored_rows.iloc[:-1])
@@ -349,14 +349,14 @@ def test_cells_of_other_ids_are_passed_over_and_what_is_not_finished_has_no_row(
 def test_nothing_is_subtracted_where_the_preset_asked_for_or_data_are_other_than_the_papers(
     preset, trained, dataset, label, printed, difference
 ):
-    found = numbers(SWEEP, lambda cell: written(dataclasses.replace(cell, preset=trained)) | {"dataset": label},
+    found = numbers(SWEEP, lambda run: written(dataclasses.replace(run, preset=trained)) | {"dataset": label},
                     dataset, preset=preset, method="plain", depth=1)
     np.testing.assert_equal(found[["printed", "difference"]].to_numpy(), [[printed, difference]])
     assert found[["preset", "dataset"]].values.tolist() == [[preset, label]] and "changed" not in found
 
 
 def test_nothing_is_subtracted_from_a_row_that_differs():
-    found = numbers(SWEEP, lambda cell: written(cell, 50.0 + cell.recipe.batch), "ucla", method="plain", batch="8,4")
+    found = numbers(SWEEP, lambda run: written(run, 50.0 + run.recipe.batch), "ucla", method="plain", batch="8,4")
     assert list(found.columns)[:5] == ["method", "depth", "batch", "changed", "ours"]
     assert found["changed"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
     np.testing.assert_equal(found["printed"].tolist(), [60.0, 60.0, math.nan, math.nan])
@@ -365,9 +365,9 @@ def test_nothing_is_subtracted_from_a_row_that_differs():
 
 def test_a_measure_that_a_seed_lacks_has_no_mean_and_one_that_is_missing_is_not_another():
     """Its mean would be one of other seeds than the accuracy beside it."""
-    def measured(cell):
-        lacks = cell.recipe.method == "plain" and cell.seed == 0
-        return written(cell, 50.0, **({} if lacks else {"knn1": 20.0 + cell.seed}))
+    def measured(run):
+        lacks = run.recipe.method == "plain" and run.seed == 0
+        return written(run, 50.0, **({} if lacks else {"knn1": 20.0 + run.seed}))
 
     found = numbers(METHODS, measured, "ucla", seeds="0-2")
     assert math.isnan(found["knn1"][0]) and found["knn1"][1] == 21.0
@@ -379,8 +379,8 @@ def test_a_measure_that_a_seed_lacks_has_no_mean_and_one_that_is_missing_is_not_
 def measured_by(study, *evaluations):
     """The rows of a table of two recipes whose seeds were measured by these evaluations, each 1,000 above the last."""
     declared = dataclasses.replace(METHODS, study=dataclasses.replace(study, evaluation=4))
-    return numbers(declared, lambda cell: written(
-        cell, 37.75 + 1000.0 * cell.seed, evaluation=evaluations[cell.seed]), "ucla", seeds=f"0-{len(evaluations) - 1}")
+    return numbers(declared, lambda run: written(
+        run, 37.75 + 1000.0 * run.seed, evaluation=evaluations[run.seed]), "ucla", seeds=f"0-{len(evaluations) - 1}")
 
 
 @pytest.mark.parametrize(("additions", "evaluations", "mean", "left_out", "later"), [
@@ -398,20 +398,20 @@ def test_a_mean_is_over_runs_of_the_newest_evaluation_and_the_others_are_told(
     assert len(lines) == len(left_out)
     for line, seed in zip(lines, left_out, strict=True):
         assert line.startswith("left out of the means, as another evaluation measured them: ")
-        assert f": plain, seed {seed} (cells/" in line
-        assert f"{later}); heavy, seed {seed} (cells/" in line
+        assert f": plain, seed {seed} (runs/" in line
+        assert f"{later}); heavy, seed {seed} (runs/" in line
         assert "run the table without --train never, which measures them" in line
 
 
 def test_where_later_code_has_measured_all_there_is_no_row_and_that_is_told():
     text = readable(measured_by(TOY, 99, 99))
-    assert text.startswith("no cell is finished\nleft out of the means") and "heavy, seed 1" in text
+    assert text.startswith("no run is finished\nleft out of the means") and "heavy, seed 1" in text
 
 
 def test_a_row_over_several_precisions_and_processors_says_how_many_of_each():
-    def measured(cell):
-        row = written(cell)
-        plain, last = cell.recipe.method == "plain", cell.seed > 2
+    def measured(run):
+        row = written(run)
+        plain, last = run.recipe.method == "plain", run.seed > 2
         cost = {"finished": "", "precision": "bfloat16" if last and plain else "float32"}
         return row | {"cost": json.dumps(cost | {"device": "EPYC" if last else "Xeon"})}
 
@@ -458,19 +458,19 @@ def test_described_says_what_is_asked_for_and_what_is_of_a_variant():
 
 
 @pytest.fixture
-def declared(monkeypatch, runs):
+def declared(monkeypatch, runs_root):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
     monkeypatch.setattr(papers, "lines", lambda: dict.fromkeys(made_up, "made up"))
-    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame())
-    return runs
+    monkeypatch.setattr("repro.run.store.read_runs", lambda *_: frame())
+    return runs_root
 
 
 OPTIONS = {"device": "cpu", "engine": "inline"}
 
 
-def test_a_table_trains_what_is_missing_and_shows_it_and_logs_each_cell_beside_the_printed_number(declared):
+def test_a_table_trains_what_is_missing_and_shows_it_and_logs_each_run_beside_the_printed_number(declared):
     for _ in range(2):  # the second time there is nothing to log
         found = run_table("made_up", "ucla", seeds="0,3", **OPTIONS)
     assert list(found.columns) == ["method", "depth", *TAIL, "knn1"] and found["n_seeds"].tolist() == [2] * 4
@@ -486,19 +486,19 @@ def test_a_table_trains_what_is_missing_and_shows_it_and_logs_each_cell_beside_t
 
 
 def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declared):
-    def by_target(cells):
-        value = cells["linear"] / 2
-        parts = [cells.assign(target=name, value=value + add) for add, name in enumerate(("video", "audio"))]
+    def by_target(runs):
+        value = runs["linear"] / 2
+        parts = [runs.assign(target=name, value=value + add) for add, name in enumerate(("video", "audio"))]
         return pd.concat(parts)[pd.concat(parts)["method"] == "heavy"]
 
     run_table("made_up", "ucla", seeds="0", **OPTIONS)
     targets = table({"method": ("plain", "heavy")}, columns=("method", "target"), arrange=by_target,
                     printed=lambda row: 20.0 if row.target == "video" else math.nan)
-    told = [targets.outcome(cell, Store(declared)) for cell in SWEEP.cells("ucla", depth="1")]
+    told = [targets.outcome(run, Store(declared)) for run in SWEEP.runs("ucla", depth="1")]
     assert told == ["finished", "video 0.1 (printed 20), audio 1.1"]
 
 
-def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared, monkeypatch):
+def test_a_second_call_trains_nothing_and_other_tables_share_its_runs(declared, monkeypatch):
     first = run_table("made_up", "ucla", **OPTIONS)
     before = {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()}
     monkeypatch.setattr(Two, "step", None)
@@ -506,15 +506,15 @@ def test_a_second_call_trains_nothing_and_other_tables_share_its_cells(declared,
     shared = run_table("methods", "ucla", **OPTIONS)
     assert shared["ours"].tolist() == first["ours"].tolist()[::2]
     assert {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()} == before
-    assert {path.parent.parent.name for path in before if path.name != "finished.log"} == {"cells"}
+    assert {path.parent.parent.name for path in before if path.name != "finished.log"} == {"runs"}
 
 
-def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too(declared, monkeypatch):
+def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_runs_too(declared, monkeypatch):
     assert run_table("made_up", "ucla", train="never").empty
     monkeypatch.setattr(Two, "step", None)
-    first, second, *_ = SWEEP.cells("ucla")
-    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: frame(written(second, 60.0)))
-    Store(declared).run(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
+    first, second, *_ = SWEEP.runs("ucla")
+    monkeypatch.setattr("repro.run.store.read_runs", lambda *_: frame(written(second, 60.0)))
+    Store(declared).folder(first).finish({"linear": 50.0, "cost": {"finished": "2026", "commit": "c"}})
     found = run_table("made_up", "ucla", train="never", seeds="0-1")
     shown = found[["method", "depth", "ours", "n_seeds"]].values.tolist()
     assert shown == [["plain", 1, 50.0, 1], ["plain", 3, 60.0, 1]]
@@ -525,10 +525,10 @@ def test_a_table_that_is_never_trained_shows_what_there_is_of_exported_cells_too
 
 @pytest.mark.parametrize("train", ["never", "missing"])
 def test_a_run_of_ones_own_in_the_place_of_a_committed_one_is_told(declared, monkeypatch, train):
-    committed = [*SWEEP.cells("ucla", seeds="0-1")]
-    rows = frame(*(written(cell, evaluation=TOY.evaluation) for cell in committed))
-    monkeypatch.setattr("repro.run.store.read_cells", lambda *_: rows)
-    Store(declared).run(committed[0]).finish({"linear": 51.0, "cost": COST})
+    committed = [*SWEEP.runs("ucla", seeds="0-1")]
+    rows = frame(*(written(run, evaluation=TOY.evaluation) for run in committed))
+    monkeypatch.setattr("repro.run.store.read_runs", lambda *_: rows)
+    Store(declared).folder(committed[0]).finish({"linear": 51.0, "cost": COST})
     found = run_table("made_up", "ucla", train=train, seeds="0-1" if train == "never" else "0", engine="inline")
     assert (found["ours"][0], found["n_seeds"][0]) == ((50.5, 2) if train == "never" else (51.0, 1))
     replaced = "plain 1" if train == "never" else "all rows"  # of which the others are trained now
@@ -549,7 +549,7 @@ def test_of_several_learners_the_mean_counts_and_none_is_trained_again_where_the
         patch.setattr(store, "write_json", full)
         with pytest.raises(OSError, match=r"No space left on device.*result\.json"):
             run_table("methods", method="both", **OPTIONS)
-    folder = Store(declared).folder(METHODS.cells(method="both")[0].id)
+    folder = Store(declared).path(METHODS.runs(method="both")[0].id)
     assert len(list(folder.glob("*/checkpoint.pt"))) == 1
     monkeypatch.setattr(Two, "step", None)
     found = run_table("methods", method="both", **OPTIONS)  # of quick on bundled data: two steps of 0.1 x 2
@@ -561,26 +561,26 @@ def test_of_several_learners_the_mean_counts_and_none_is_trained_again_where_the
 
 
 @pytest.mark.usefixtures("declared")
-def test_finished_is_a_row_a_cell_with_fields_measures_and_provenance():
+def test_finished_is_a_row_a_run_with_fields_measures_and_provenance():
     assert finished().empty
     run_table("made_up", "ucla", preset="smoke", seeds="1", **OPTIONS)
     run_table("called", "ucla", batch=16, **OPTIONS)
-    by_id = {cell.id: cell for cell in [*SWEEP.cells("ucla", preset="smoke", seeds=1),
-                                          *CALLED.cells("ucla", batch=16)]}
+    by_id = {run.id: run for run in [*SWEEP.runs("ucla", preset="smoke", seeds=1),
+                                          *CALLED.runs("ucla", batch=16)]}
     found = finished()
     assert len(found) == 7 and by_id.keys() == set(found["id"]) and {"commit", "finished", "digest"} <= {*found}
     for row in found.to_dict("records"):
-        cell = by_id[row["id"]]
-        assert (row["study"], row["seed"], row["changes"]) == ("toys", cell.seed, cell.changes)
-        assert {name: row[name] for name in TOY.fields} == cell.recipe.to_dict()
-        assert row["linear"] == pytest.approx(cell.seed + 2 * cell.recipe.rate * cell.recipe.depth)
+        run = by_id[row["id"]]
+        assert (row["study"], row["seed"], row["changes"]) == ("toys", run.seed, run.changes)
+        assert {name: row[name] for name in TOY.fields} == run.recipe.to_dict()
+        assert row["linear"] == pytest.approx(run.seed + 2 * run.recipe.rate * run.recipe.depth)
 
 
-def test_what_changes_after_the_cells_were_listed_is_noticed(declared, monkeypatch):
+def test_what_changes_after_the_runs_were_listed_is_noticed(declared, monkeypatch):
     digests = iter(["one"] * 4 + ["another"] * 9)
     study = dataclasses.replace(TOY, load=lambda recipe: TOY.load(recipe)._replace(digest=next(digests)))
     monkeypatch.setitem(papers.tables(), "made_up", dataclasses.replace(SWEEP, study=study))
-    with pytest.raises(ValueError, match=r"ucla has changed since this cell was asked for"):
+    with pytest.raises(ValueError, match=r"ucla has changed since this run was asked for"):
         run_table("made_up", "ucla", **OPTIONS)
     assert not list(declared.rglob("result.json"))
 
@@ -607,5 +607,5 @@ def test_a_terminal_is_told_what_is_to_be_trained_and_in_which_precision_if_nobo
     for choices, trained, named in (({}, 1, True), ({}, 0, False), ({"precision": "float32"}, 1, False)):
         run_table("methods", method="plain", **choices, **OPTIONS)
         said = capsys.readouterr().err
-        assert (f"training {trained} of 1 cells, preset quick on " in said) == (trained > 0)
+        assert (f"training {trained} of 1 runs, preset quick on " in said) == (trained > 0)
         assert ("matrix products in " in said) == named

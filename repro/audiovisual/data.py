@@ -16,7 +16,7 @@ from repro.audiovisual.recipe import AudioVisualRecipe
 from repro.audiovisual.splits import DATASETS
 from repro.recipe import choose
 
-DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every cell
+DRAW = 240_000  # seed of the clips that `recipe.clips` draws, the same in every run
 
 Pairs = Clips | Characters  # items with two modalities, "video" and "audio", and what both say of them
 
@@ -70,7 +70,7 @@ def members(recipe: AudioVisualRecipe, data: Pairs) -> Tensor:
     """Indices (n,) of the pairs to train with: of the training part those that lack no modality which the set has.
 
     Supervised training takes all that are labelled and have the set's first modality. If there are more than
-    `recipe.clips`, that many of them are drawn: the same ones in every cell with the same candidates.
+    `recipe.clips`, that many of them are drawn: the same ones in every run with the same candidates.
 
     Raises:
         ValueError: if the data lacks what the method needs, has too few pairs for batch, dictionary and pool, or

@@ -186,7 +186,7 @@ def project_root() -> Path:
 
 
 def shipped(name: str) -> Path:
-    """A folder that comes with the package, `data_manifests`, `weights` or `figures`, installed `cells.csv` alone."""
+    """A folder that comes with the package, `data_manifests`, `weights` or `figures`, installed `runs.csv` alone."""
     return (PACKAGE if checkout() is None else project_root()) / name
 
 

@@ -27,7 +27,7 @@ COPIED = tuple(               # data sets that copies are taken in of; others co
     name for name, declared in DATASETS.items() if declared.images.size and declared.access != "bundled"
 )
 OF_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-BEFORE = {                    # means and deviations whose digests are of the pictures alone: ids of cells stay
+BEFORE = {                    # means and deviations whose digests are of the pictures alone: ids of runs stay
     "digits": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),

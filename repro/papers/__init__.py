@@ -85,7 +85,7 @@ def tables() -> "dict[str, Table]":
 
     Raises:
         ValueError: if a paper names a table that it does not declare, or two papers or tables have one name, or two
-            studies, by which cells and their results are told apart.
+            studies, by which runs and their results are told apart.
     """
     declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():

@@ -14,7 +14,7 @@ from repro.data.disk import scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
 from repro.run.device import cores
-from repro.run.store import Cell, everything, write_frame
+from repro.run.store import Run, everything, write_frame
 from repro.table import NUMBERS
 
 
@@ -24,7 +24,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     Args:
         name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
         rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored cells, as `run.store.everything` does. ValueError if there are none, or columns are lacking;
+            one all stored runs, as `run.store.everything` does. ValueError if there are none, or columns are lacking;
             TypeError if they are no DataFrame.
     """
     if not isinstance(rows, DataFrame):
@@ -35,7 +35,7 @@ def draw(name: str, rows: DataFrame) -> Any:
     table = tables[name] if name in tables else experiments.find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     if rows.empty:
-        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains cells that it can show")
+        raise ValueError(f"there are no rows to draw {name} from; `repro run` trains what it can show")
     if lacking := [column for column in (*table.shown, *NUMBERS) if column not in rows]:
         raise ValueError(f"rows to draw {name} from lack {', '.join(lacking)}; draw those of the table {table.name}")
     from repro.report import plots
@@ -50,37 +50,37 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
-        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a cell is finished.
-        names: of experiments and pictures, by default all; ValueError names those there are. One of which no cell is
+        folder: gets `<name>.csv`, `.svg` and `.png` of all of which a run is finished.
+        names: of experiments and pictures, by default all; ValueError names those there are. One of which no run is
             finished is an error.
     """
-    cells = everything()
-    experiments.warn_of_other_code(cells, experiments.studies().values())
+    runs = everything()
+    experiments.warn_of_other_code(runs, experiments.studies().values())
     known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
     with scratch(folder / ".figures") as beside:
-        made = _drawn(chosen, cells, beside, bool(names))
+        made = _drawn(chosen, runs, beside, bool(names))
         failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}
         files = [path for name in chosen if name not in failed for path in made[name]]
         return [path.replace(folder / path.name) for path in files], failed
 
 
-def _drawn(names: Sequence[str], cells: DataFrame, folder: Path, required: bool) -> dict[str, Any]:
+def _drawn(names: Sequence[str], runs: DataFrame, folder: Path, required: bool) -> dict[str, Any]:
     """The files of `_draw` by name, or what stopped it; those of a process that was lost are each drawn once more."""
     made: dict[str, Any] = {}
     with processes(min(len(names), cores())) as executor:
-        drawings = {name: executor.submit(_draw, name, cells, folder / name, required) for name in names}
+        drawings = {name: executor.submit(_draw, name, runs, folder / name, required) for name in names}
         for name, drawing in drawings.items():
             made[name] = drawing.exception() or drawing.result()
     lost = [name for name in names if isinstance(made[name], BrokenProcessPool)]
     if len(names) > 1:
         for name in lost:
-            made |= _drawn([name], cells, folder, required)
+            made |= _drawn([name], runs, folder, required)
     return made
 
 
-def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]:
-    """Write the rows of an experiment or a picture of stored cells and draw them; returns the files.
+def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
+    """Write the rows of an experiment or a picture of stored runs and draw them; returns the files.
 
     ValueError if nothing is finished of one that is required.
     """
@@ -90,54 +90,54 @@ def _draw(name: str, cells: DataFrame, stem: Path, required: bool) -> list[Path]
     pictures = papers.pictures()
     if name in pictures:
         declared = pictures[name]
-        asked: dict[str, Cell] = {}
+        asked: dict[str, Run] = {}
         for experiment in map(experiments.find, declared.experiments):
             asked |= experiment.asked()
-        rows = cells
+        rows = runs
         if declared.frame:
-            rows = experiments.frames(asked.values(), declared.frame, declared.fields, cells)
+            rows = experiments.frames(asked.values(), declared.frame, declared.fields, runs)
         if len(rows) or not declared.frame:
             rows = declared.rows(rows)
         drawn, shown, ids = declared.plot, rows, rows.get("id", [*asked])
     else:
         experiment = experiments.find(name)
-        ids, rows = [*experiment.asked()], experiment.rows(cells)
+        ids, rows = [*experiment.asked()], experiment.rows(runs)
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
         if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
-            drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, cells))
+            drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:
-            raise ValueError("none of its cells is finished; `repro run` trains them")
+            raise ValueError("none of its runs is finished; `repro run` trains them")
         return []
-    if name not in pictures and (cells["whose"][cells["id"].isin(ids)] != "ours").any():
+    if name not in pictures and (runs["whose"][runs["id"].isin(ids)] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
     written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]
     if drawn and len(shown) > 1:  # one number is no figure
         order = {id: place for place, id in enumerate(ids)}
-        behind = cells[cells["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
+        behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
         written += plots.publish(stem, drawn, shown, behind)
     return written
 
 
-def _single_runs(experiment: experiments.Experiment, cells: DataFrame) -> DataFrame:
+def _single_runs(experiment: experiments.Experiment, runs: DataFrame) -> DataFrame:
     """The rows of an experiment by seed, with a column `entry` that those share which differ in it alone."""
-    rows = experiment.rows(cells, ["seed"]).drop(columns=["std", "n_seeds"])
+    rows = experiment.rows(runs, ["seed"]).drop(columns=["std", "n_seeds"])
     apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "changed"], errors="ignore")]
     return rows.assign(entry=rows.groupby(apart, dropna=False).ngroup())
 
 
-def beside_recipe(name: str, cells: DataFrame) -> DataFrame:
+def beside_recipe(name: str, runs: DataFrame) -> DataFrame:
     """The rows of an experiment that differs from its recipe, with `usual` before `printed`: what the recipe has.
 
-    That is our number over a row's seeds, by the same version of the training, of these stored cells; NaN where one of
+    That is our number over a row's seeds, by the same version of the training, of these stored runs; NaN where one of
     them is not finished.
     """
     experiment = experiments.find(name)
-    rows, by_seed = experiment.rows(cells), experiment.rows(cells, ["seed"])
+    rows, by_seed = experiment.rows(runs), experiment.rows(runs, ["seed"])
     named, table = experiment.declared.study.recipe.named_by, experiment.declared
     kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    plain = dataclasses.replace(experiment, fields=kept).rows(cells, ["seed"])
+    plain = dataclasses.replace(experiment, fields=kept).rows(runs, ["seed"])
     shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
     by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
     own = [*rows.columns[: rows.columns.get_loc("ours")].drop("changed", errors="ignore")]

@@ -75,14 +75,14 @@ def judged(
 
 
 def reader() -> Read:
-    """What reads the results that some names between spaces stand for, of the cells that are finished now.
+    """What reads the results that some names between spaces stand for, of the runs that are finished now.
 
     Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
     `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
-    ValueError if there is no experiment or printed table of a name, or if two experiments share cells, and so does this
+    ValueError if there is no experiment or printed table of a name, or if two experiments share runs, and so does this
     if a name is of two of these.
     """
-    cells = everything()
+    runs = everything()
     derived = joined("derived table", offered("DERIVED", "claims"))
     if both := derived.keys() & {*saved(), *lines()}:
         raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
@@ -94,7 +94,7 @@ def reader() -> Read:
         if name.startswith(LOG):
             return _log(name.removeprefix(LOG))
         if name not in derived:
-            results = by_seed(experiments.find(name), cells)
+            results = by_seed(experiments.find(name), runs)
             if results.rows.empty:
                 return results
             return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
@@ -109,7 +109,7 @@ def reader() -> Read:
         known = [name for name in names.split() if name in {*saved(), *lines()}]
         for first, second in itertools.combinations(known, 2):
             if twice := experiments.find(first).asked().keys() & experiments.find(second).asked().keys():
-                raise ValueError(f"{first} and {second} have {len(twice)} cells in common, such as {min(twice)}, which "
+                raise ValueError(f"{first} and {second} have {len(twice)} runs in common, such as {min(twice)}, which "
                                  "errors would count twice; save an experiment of the rows that one of them needs")
         parts = {name: one(name) for name in names.split()}
         return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
@@ -128,11 +128,11 @@ def _joined(parts: dict[str, Results]) -> Results:
     return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
 
 
-def by_seed(experiment: experiments.Experiment, cells: DataFrame) -> Results:
-    """Results of an experiment of stored cells by recipe and seed, NaN where a recipe does not use a field."""
-    cells_asked = experiment.asked()
-    rows = experiment.rows(cells, ["seed"], cells_asked)
-    recipes = {row.recipe: row.called for row in cells_asked.values()}
+def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
+    """Results of an experiment of stored runs by recipe and seed, NaN where a recipe does not use a field."""
+    runs_asked = experiment.asked()
+    rows = experiment.rows(runs, ["seed"], runs_asked)
+    recipes = {row.recipe: row.called for row in runs_asked.values()}
     asked = []
     for recipe, called in recipes.items():
         values = {**recipe.to_dict(), **called}

@@ -525,7 +525,7 @@ def judge(rows: DataFrame, read: Read) -> tuple[DataFrame, DataFrame]:
 
 
 def would_not_survive(claims: DataFrame) -> list[str]:
-    """Ids of sentences that trained cells decide, and would not if all that these judge were corrected by Holm.
+    """Ids of sentences that trained runs decide, and would not if all that these judge were corrected by Holm.
 
     Verdicts are not corrected across sentences; undecided ones count, as they were tested too.
 

@@ -240,11 +240,11 @@ class Picture:
     """A picture of more than the table of one experiment: of a frame, of several experiments, or of linear models.
 
     Attributes:
-        experiments: whose cells are behind it, in this order.
+        experiments: whose runs are behind it, in this order.
         plot: how it is drawn.
-        frame: that the cells have left, see `repro.run.store.Run.frame`; "" where it is of no frame.
+        frame: that the runs have left, see `repro.run.store.Run.frame`; "" where it is of no frame.
         fields: of recipes and results, which the frame's rows need beside it.
-        rows: makes what is drawn and written of the rows of the frame, or of all stored cells where there is none. No
+        rows: makes what is drawn and written of the rows of the frame, or of all stored runs where there is none. No
             rows are no picture.
     """
 
@@ -287,17 +287,17 @@ def caption_of(drawn: Drawn) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def publish(stem: Path, drawn: Drawn, rows: DataFrame, cells: DataFrame) -> tuple[Path, Path]:
+def publish(stem: Path, drawn: Drawn, rows: DataFrame, runs: DataFrame) -> tuple[Path, Path]:
     """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
 
-    Both carry a caption, and as JSON the ids of the stored cells behind the rows; of printed numbers there are none.
+    Both carry a caption, and as JSON the ids of the stored runs behind the rows; of printed numbers there are none.
     The same picture gives the same bytes: no date is written and identifiers are fixed.
     """
     caption, source = caption_of(drawn), {}
-    if len(cells):
-        source = {"cells": cells["id"].tolist(), "seeds": sorted({*map(int, cells["seed"])}),
-                  "preset": " and ".join(sorted(set(cells["preset"]))), "dataset": style.only(cells, "dataset")}
-        count = "1 cell, whose id is" if len(cells) == 1 else f"{len(cells)} cells, whose ids are"
+    if len(runs):
+        source = {"runs": runs["id"].tolist(), "seeds": sorted({*map(int, runs["seed"])}),
+                  "preset": " and ".join(sorted(set(runs["preset"]))), "dataset": style.only(runs, "dataset")}
+        count = "1 run, whose id is" if len(runs) == 1 else f"{len(runs)} runs, whose ids are"
         seeds = ", ".join(map(str, source["seeds"]))
         caption += (f" Data set: {source['dataset']}. Preset: {source['preset']}. Seeds: {seeds}. "
                     f"Drawn from {count} in the source of this file.")

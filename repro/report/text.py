@@ -30,7 +30,7 @@ def readable(rows: DataFrame) -> str:
     """
     below = "".join(f"\n{textwrap.fill(line, WIDTH)}" for line in remarks(rows))
     if rows.empty:
-        return f"no cell is finished{below}"
+        return f"no run is finished{below}"
     (names, shared), table = _telling_apart(rows), beside(rows)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))

@@ -1,1 +1,1 @@
-"""How one cell of a table becomes a row: train, store, evaluate, compare."""
+"""How one run of a table becomes a row: train, store, evaluate, compare."""

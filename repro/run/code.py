@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 SHARED = ("contrast/", "run/learner.py", "run/recorded.py", "run/group.py")  # what every step runs through
-BETWEEN = "; "  # the codes, or devices, that have trained one cell
+BETWEEN = "; "  # the codes, or devices, that have trained one run
 
 
 def _on_disk() -> dict[str, str]:

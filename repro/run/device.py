@@ -17,7 +17,7 @@ from torch import distributed
 from repro.data import manifest
 from repro.recipe import Recipe, choose
 
-SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each cell on it; half of them are the frames of NTU RGB+D
+SHARE_OF_A_GPU = 6 * 2**30  # bytes, of each run on it; half of them are the frames of NTU RGB+D
 
 
 def resolve(device: str) -> torch.device:
@@ -52,7 +52,7 @@ def enough_memory(asking: object) -> Iterator[None]:
 
 
 def lanes(most: int) -> int:
-    """How many cells a GPU of this machine trains at once: `most`, fewer where its memory is small."""
+    """How many runs a GPU of this machine trains at once: `most`, fewer where its memory is small."""
     memory = min(torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count()))
     return max(1, min(most, memory // SHARE_OF_A_GPU))
 
@@ -170,7 +170,7 @@ def begin(device: torch.device) -> None:
 
 
 def cost(device: torch.device) -> dict[str, Any]:
-    """When, where and with which code a cell was finished, and the most memory it took."""
+    """When, where and with which code a run was finished, and the most memory it took."""
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {"finished": finished, "peak_mb": peak_mb(device), "commit": commit(), **hardware(device)}
 

@@ -1,8 +1,8 @@
-"""Many cells: whoever is free claims one, trains it, stores its result, and goes on to the next.
+"""Many runs: whoever is free claims one, trains it, stores its result, and goes on to the next.
 
-Cells are claimed through the store's locks, which also count how often a command has tried each. So any number of
-processes that go through the same cells share their work: this one, worker processes of this machine, or those of a
-dask cluster. There is one process for each GPU, which trains several cells in turns, each in a lane of its own.
+Runs are claimed through the store's locks, which also count how often a command has tried each. So any number of
+processes that go through the same runs share their work: this one, worker processes of this machine, or those of a
+dask cluster. There is one process for each GPU, which trains several runs in turns, each in a lane of its own.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from repro.recipe import choose, parse_number
 from repro.run import device as devices
 from repro.run.device import cores, first, from_first, gpu_names, grouped
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import TRIES, Cell, Run, Store
+from repro.run.store import TRIES, Run, RunFolder, Store
 
 ENGINES = ("auto", "inline", "local", "dask")
 ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
 LOST = ChildProcessError("its process was lost (perhaps for want of memory, unless it says why above)")
-Train = Callable[[Run, tqdm], Generator[None, None, dict[str, Any]]]
-Say = Callable[[Cell], str]
+Train = Callable[[RunFolder, tqdm], Generator[None, None, dict[str, Any]]]
+Say = Callable[[Run], str]
 Errors = dict[str, Exception]  # by id
 Tell = Callable[[Collection[str]], None]  # of what was finished, and has failed
 
@@ -46,7 +46,7 @@ Tell = Callable[[Collection[str]], None]  # of what was finished, and has failed
 class Pool:
     """Who trains: this process, unless there are `workers` of this machine, or an `address` of a dask scheduler.
 
-    On CUDA each worker has a GPU of its own, on which it trains so many cells in turns, its `lanes`. Those of a cluster
+    On CUDA each worker has a GPU of its own, on which it trains so many runs in turns, its `lanes`. Those of a cluster
     see the same REPRO_RUNS and REPRO_DATA; what is trained on CUDA takes one unit of their resource "GPU".
     """
 
@@ -57,28 +57,28 @@ class Pool:
 
 
 @contextlib.contextmanager
-def _local(pool: Pool, cells: Sequence[Cell]) -> Iterator[list[tuple[Executor, Sequence[Cell]]]]:
-    """An executor for every worker of this machine, which may lose its process alone, and all cells for each."""
-    count = min(pool.workers, len(cells))
+def _local(pool: Pool, runs: Sequence[Run]) -> Iterator[list[tuple[Executor, Sequence[Run]]]]:
+    """An executor for every worker of this machine, which may lose its process alone, and all runs for each."""
+    count = min(pool.workers, len(runs))
     environments = [{"CUDA_VISIBLE_DEVICES": name} for name in gpu_names()] if pool.on_gpu else [{}]
     with contextlib.ExitStack() as started:
         places = itertools.islice(itertools.cycle(environments), count)
-        yield [(started.enter_context(processes(1, place)), cells) for place in places]
+        yield [(started.enter_context(processes(1, place)), runs) for place in places]
 
 
 @contextlib.contextmanager
-def _cluster(pool: Pool, cells: Sequence[Cell]) -> Iterator[list[tuple[Executor, Sequence[Cell]]]]:
-    """The executor of a cluster for every share of the cells: as many as a worker has lanes, or fewer if there are more
+def _cluster(pool: Pool, runs: Sequence[Run]) -> Iterator[list[tuple[Executor, Sequence[Run]]]]:
+    """The executor of a cluster for every share of the runs: as many as a worker has lanes, or fewer if there are more
     workers. Of a lost one the cluster gives the share to another. OSError if the scheduler does not answer, or is lost.
     """
     with _connected(pool.address) as client:
         workers = len(client.nthreads())
         if not workers:
             tqdm.write(f"no worker has joined {pool.address} yet", file=sys.stderr)
-        shares = max(math.ceil(len(cells) / pool.lanes), min(len(cells), workers))
+        shares = max(math.ceil(len(runs) / pool.lanes), min(len(runs), workers))
         executor = client.get_executor(pure=False, resources={"GPU": 1} if pool.on_gpu else None)
         try:
-            yield [(executor, cells[number::shares]) for number in range(shares)]
+            yield [(executor, runs[number::shares]) for number in range(shares)]
         except CancelledError as error:  # so dask says that the connection is lost
             raise ConnectionError(f"the scheduler at {pool.address} is lost; start it again, then give the same "
                                   "command again, and the table goes on") from error
@@ -94,16 +94,16 @@ def _connected(address: str) -> Any:
                               "leave out its address for workers of this machine") from error
 
 
-def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torch.device) -> Pool:
-    """The processes that train the cells.
+def pool_of(engine: str, workers: str | int, runs: Sequence[Run], device: torch.device) -> Pool:
+    """The processes that train the runs.
 
     Args:
         engine: "inline", this process alone; "local", worker processes of this machine; "dask", those of a dask
-            cluster; or "auto": local where several processes train at once, unless cells are smoke runs, which end
+            cluster; or "auto": local where several processes train at once, unless runs are smoke runs, which end
             sooner than workers start.
-        workers: how many; "auto" is the cores this process may use over the threads of a cell, on CUDA the GPUs. Of
+        workers: how many; "auto" is the cores this process may use over the threads of a run, on CUDA the GPUs. Of
             "dask" the address of a scheduler; otherwise workers of this machine are started.
-        cells: to be trained; their recipe says `threads`, and how many `lanes` a GPU has at most.
+        runs: to be trained; their recipe says `threads`, and how many `lanes` a GPU has at most.
         device: to train on.
 
     Raises:
@@ -111,13 +111,13 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
             workers than GPUs; in a process group, which trains as one, for another engine than "inline".
     """
     choose("engine", engine, ("auto", "inline") if grouped() else ENGINES)
-    threads = max(cell.recipe.threads for cell in cells)
+    threads = max(run.recipe.threads for run in runs)
     if threads > cores() and "://" not in str(workers):  # of a thousand times as many torch ends the process
         raise ValueError(f"threads={threads} should be at most {cores()}, the cores this process may use")
     if "://" in str(workers) and engine != "dask":
         raise ValueError(f"workers={workers} is an address; choose engine 'dask' with it")
     on_gpu = device.type == "cuda"
-    lanes = devices.lanes(cells[0].recipe.lanes) if on_gpu and not grouped() else 1
+    lanes = devices.lanes(runs[0].recipe.lanes) if on_gpu and not grouped() else 1
     if grouped() or engine == "inline":
         if workers != "auto" and parse_number("workers", workers, least=1) > 1:
             raise ValueError(f"workers={workers} are not started by engine 'inline' or torchrun; leave them out")
@@ -128,96 +128,96 @@ def pool_of(engine: str, workers: str | int, cells: Sequence[Cell], device: torc
         return Pool(0, lanes, on_gpu, str(workers))
     if ":" in str(workers):
         raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
-    places = torch.cuda.device_count() if on_gpu else cores() // cells[0].recipe.threads
+    places = torch.cuda.device_count() if on_gpu else cores() // runs[0].recipe.threads
     count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
     if on_gpu and count > places:
         raise ValueError(f"workers={workers} exceeds the number of GPUs here, {places}, of which each trains "
-                         f"{lanes} cells at once in one process; leave it out")
-    small = count == 1 or (workers == "auto" and cells[0].preset == "smoke")
+                         f"{lanes} runs at once in one process; leave it out")
+    small = count == 1 or (workers == "auto" and runs[0].preset == "smoke")
     return Pool(0 if engine == "auto" and small else count, lanes, on_gpu)
 
 
-def run_cells(
-    cells: Sequence[Cell], train: Train, store: Store, *, pool: Pool = Pool(), say: Say | None = None
+def train_runs(
+    runs: Sequence[Run], train: Train, store: Store, *, pool: Pool = Pool(), say: Say | None = None
 ) -> None:
-    """Bring every cell to its result; complete cells are read, half-done ones resumed, those of others waited for.
+    """Bring every run to its result; complete runs are read, half-done ones resumed, those of others waited for.
 
     Args:
-        cells: what to run, in order.
+        runs: what to run, in order.
         train: trains and evaluates one run, counting steps on the bar given, and returns its result: finite floats,
             strings and a dict "cost". It yields where another lane may have its turn.
         store: where runs live.
-        pool: the processes that share the cells. A cell's result on a CPU does not depend on it.
-        say: what came of a finished cell, in words; with the time left, a line for each is printed and added to
+        pool: the processes that share the runs. A run's result on a CPU does not depend on it.
+        say: what came of a finished run, in words; with the time left, a line for each is printed and added to
             `finished.log` of the store.
 
     Raises:
-        NonFiniteLoss: after all other cells are done, naming each cell that met a non-finite loss.
-        ChildProcessError: the same where workers were lost or met errors, twice at the same cell, or a lane met one
-            beside others; at once if no worker comes to its first cell.
+        NonFiniteLoss: after all other runs are done, naming each run that met a non-finite loss.
+        ChildProcessError: the same where workers were lost or met errors, twice at the same run, or a lane met one
+            beside others; at once if no worker comes to its first run.
         OSError: as `Store.require_writable`, before anything is trained.
     """
     command, workers = secrets.token_hex(8), bool(pool.workers or pool.address)
-    failed: dict[str, str] = {}  # what is told of cells that are not tried again, by id
+    failed: dict[str, str] = {}  # what is told of runs that are not tried again, by id
     kind: type[Exception] = NonFiniteLoss
 
-    def left() -> list[Cell]:
+    def left() -> list[Run]:
         unfinished = []
-        for run in map(store.run, cells):
-            if run.result is not None:
-                run.clear()  # whoever has finished it may have been killed before
-            elif run.cell.id not in failed:
-                unfinished.append(run.cell)
+        for folder in map(store.folder, runs):
+            if folder.result is not None:
+                folder.clear()  # whoever has finished it may have been killed before
+            elif folder.run.id not in failed:
+                unfinished.append(folder.run)
         return unfinished
 
     while unfinished := from_first(left):
         if first():
             store.require_writable()
-        runs = [store.run(cell) for cell in unfinished]
-        before = {run.cell.id: run.tries(command) for run in runs}
-        with _progress(runs, store, say) as tell:
+        folders = [store.folder(run) for run in unfinished]
+        before = {folder.run.id: folder.tries(command) for folder in folders}
+        with _progress(folders, store, say) as tell:
             if workers:
                 errors, broken = _handed_out(unfinished, train, store, pool, command, tell)
             else:
                 errors, broken = worked(unfinished, train, store, pool.lanes, command, tell), None
         tried = False
-        for run in runs:
-            id, tries = run.cell.id, run.tries(command)
-            if run.result is None and id not in errors and tries == before[id]:
+        for folder in folders:
+            id, tries = folder.run.id, folder.tries(command)
+            if folder.result is None and id not in errors and tries == before[id]:
                 continue  # another command holds it
             tried, error = True, errors.get(id, LOST)
             final = not workers or _final(error) or tries == before[id]  # where nothing can be counted
-            told = f"{run.cell}: {_in_words(error)}"
-            if run.result is None and (final or tries >= TRIES):
+            told = f"{folder.run}: {_in_words(error)}"
+            if folder.result is None and (final or tries >= TRIES):
                 failed[id] = told if final else f"{told} (tried twice)"
                 kind = kind if isinstance(error, NonFiniteLoss) else ChildProcessError
-            if not final and not before[id] and (run.result is None or tries >= TRIES):
+            if not final and not before[id] and (folder.result is None or tries >= TRIES):
                 tqdm.write(f"{told}; trying once more", file=sys.stderr)
         if broken and not tried:
             why = UNGUARDED if isinstance(broken, BrokenProcessPool) else _in_words(broken)
-            raise ChildProcessError(f"no worker came to its first cell; unless it says why above: {why}") from None
+            raise ChildProcessError(f"no worker came to its first run; unless it says why above: {why}") from None
         if not from_first(functools.partial(bool, tried)):  # others hold what is left
-            for cell in from_first(left)[:1]:
-                from_first(store.run(cell).wait)
+            for run in from_first(left)[:1]:
+                from_first(store.folder(run).wait)
     failed, kind = from_first(lambda: (failed, kind))  # a process group ends as its first process does
     if failed:
         lines = "".join(f"\n  {told}" for told in failed.values())
-        raise kind(f"{len(failed)} of {len(cells)} cells failed, the others are done:{lines}\n"
+        raise kind(f"{len(failed)} of {len(runs)} runs failed, the others are done:{lines}\n"
                    "once the reason is gone, the same command trains them again")
 
 
 def _handed_out(
-    cells: Sequence[Cell], train: Train, store: Store, pool: Pool, command: str, tell: Tell
+    runs: Sequence[Run], train: Train, store: Store, pool: Pool, command: str, tell: Tell
 ) -> tuple[Errors, BaseException | None]:
-    """Have the workers of a pool go through the cells once; what they have met, and what has broken one.
+    """Have the workers of a pool go through the runs once; what they have met, and what has broken one.
 
-    A cell whose process is lost, or that ends with an error of its own, is tried once more by the next process that
+    A run whose process is lost, or that ends with an error of its own, is tried once more by the next process that
     comes to it: one of those that are at work, or of the next round.
     """
     errors: Errors = {}
     broken: BaseException | None = None
-    with (_cluster if pool.address else _local)(pool, cells) as shares:
-        lanes = min(pool.lanes, math.ceil(len(cells) / len(shares)))
+    with (_cluster if pool.address else _local)(pool, runs) as shares:
+        lanes = min(pool.lanes, math.ceil(len(runs) / len(shares)))
         waiting = {executor.submit(worked, share, train, store, lanes, command) for executor, share in shares}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5)
@@ -229,34 +229,34 @@ def _handed_out(
 
 
 def worked(
-    cells: Sequence[Cell], train: Train, store: Store, lanes: int, command: str, tell: Tell | None = None
+    runs: Sequence[Run], train: Train, store: Store, lanes: int, command: str, tell: Tell | None = None
 ) -> Errors:
-    """Train the cells that no other command holds, so many of them in turns; returns the errors that they met.
+    """Train the runs that no other command holds, so many of them in turns; returns the errors that they met.
 
     On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns. A
-    worker begins no further cell after an error that may have left its process in any state: all but a divergence and
+    worker begins no further run after an error that may have left its process in any state: all but a divergence and
     a disk that is full or may not be written. Without workers, where progress is told, a lane of several goes on, and a
     single one raises such an error as it is.
     """
     errors: Errors = {}
-    alone, waiting = tell is not None and lanes == 1, [store.run(cell) for cell in cells]
+    alone, waiting = tell is not None and lanes == 1, [store.folder(run) for run in runs]
     streams = [torch.cuda.Stream() if lanes > 1 and torch.cuda.is_available() else None for _ in range(lanes)]
-    running: list[tuple[Run, torch.cuda.Stream | None, Generator[None, None, None]]] = []
+    running: list[tuple[RunFolder, torch.cuda.Stream | None, Generator[None, None, None]]] = []
     hidden = None if alone and first() else True
     with ONE_PROCESS, contextlib.ExitStack() as begun, tqdm(unit="step", leave=False, disable=hidden) as steps:
         while waiting or running:
             while waiting and streams:
-                run = waiting.pop(0)
-                training = _settled(run, train, steps, command)
-                begun.callback(training.close)  # lets go of the cell at once: a traceback keeps all that it meets
-                running.append((run, streams.pop(), training))
+                folder = waiting.pop(0)
+                training = _settled(folder, train, steps, command)
+                begun.callback(training.close)  # lets go of the run at once: a traceback keeps all that it meets
+                running.append((folder, streams.pop(), training))
             for lane in [*running]:
-                run, stream, training = lane
-                steps.set_description(f"{run.cell}")
+                folder, stream, training = lane
+                steps.set_description(f"{folder.run}")
                 if tell and lanes > 1:
                     tell(errors)
                 try:
-                    with devices.threads(run.cell.recipe.threads), torch.cuda.stream(stream):
+                    with devices.threads(folder.run.recipe.threads), torch.cuda.stream(stream):
                         next(training)
                     continue
                 except StopIteration:
@@ -265,7 +265,7 @@ def worked(
                     if alone and not isinstance(error, NonFiniteLoss):
                         raise
                     traceback.clear_frames(error.__traceback__)  # what it had on the device is for the next
-                    errors[run.cell.id] = error if _final(error) else ChildProcessError(_in_words(error))
+                    errors[folder.run.id] = error if _final(error) else ChildProcessError(_in_words(error))
                     if not _final(error):
                         if not (isinstance(error, MemoryError) and error.__cause__):  # which says all
                             traceback.print_exception(error)
@@ -283,7 +283,7 @@ def _final(error: BaseException) -> bool:
     return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
-def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:
+def _settled(folder: RunFolder, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:
     """Bring a run to its result, in turns, unless another command holds it.
 
     In a process group the first claims it and writes what comes of it; all of them diverge, as they average losses.
@@ -291,37 +291,38 @@ def _settled(run: Run, train: Train, steps: tqdm, command: str) -> Generator[Non
     with contextlib.ExitStack() as held:
 
         def to_be_trained() -> bool:
-            return run.result is None and held.enter_context(run.claim(command)) and run.result is None
+            return folder.result is None and held.enter_context(folder.claim(command)) and folder.result is None
 
         if from_first(to_be_trained):
             try:
-                with devices.enough_memory(run.cell):
-                    result = yield from train(run, steps)
-                from_first(functools.partial(run.finish, result))
+                with devices.enough_memory(folder.run):
+                    result = yield from train(folder, steps)
+                from_first(functools.partial(folder.finish, result))
             except Exception as error:
                 if _final(error) and first():
                     with contextlib.suppress(OSError):  # of the disk that is full
-                        run.give_up(command)
+                        folder.give_up(command)
                 raise
 
 
 @contextlib.contextmanager
-def _progress(runs: Sequence[Run], store: Store, say: Say | None) -> Iterator[Tell]:
-    """A bar of cells, which counts what is trained of each, whoever does it; output that is no terminal has none.
+def _progress(folders: Sequence[RunFolder], store: Store, say: Say | None) -> Iterator[Tell]:
+    """A bar of runs, which counts what is trained of each, whoever does it; output that is no terminal has none.
 
-    Gives what brings it up to date, and says what came of each cell that was finished since, and how long others will
+    Gives what brings it up to date, and says what came of each run that was finished since, and how long others will
     take by what these took.
     """
     def done() -> float:
-        return round(sum(run.done for run in runs), 2)
+        return round(sum(folder.done for folder in folders), 2)
 
     def tell(failed: Collection[str]) -> None:
         bar.n = done()
         bar.refresh()
-        for run in [run for run in untold if run.result is not None]:
-            untold.remove(run)
+        for folder in [folder for folder in untold if folder.result is not None]:
+            untold.remove(folder)
             if say and first():
-                line, gained, left = f"{run.cell}: {say(run.cell)}", bar.n - initial, len(runs) - bar.n - len(failed)
+                line, gained = f"{folder.run}: {say(folder.run)}", bar.n - initial
+                left = len(folders) - bar.n - len(failed)
                 if gained > 0 and left > 0:
                     line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
                 tqdm.write(line, file=sys.stderr)
@@ -329,13 +330,13 @@ def _progress(runs: Sequence[Run], store: Store, say: Say | None) -> Iterator[Te
                 with naming(path), path.open("a") as log:
                     log.write(f"{now.isoformat(timespec='seconds')} {line}\n")
 
-    began, initial, untold = time.monotonic(), done(), [*runs]
+    began, initial, untold = time.monotonic(), done(), [*folders]
     hidden = None if first() else True
-    with tqdm(total=len(runs), initial=initial, desc="cells", unit="cell", disable=hidden) as bar:
+    with tqdm(total=len(folders), initial=initial, desc="runs", unit="run", disable=hidden) as bar:
         yield tell
 
 
 def _in_words(error: BaseException) -> str:
-    """An error as it is told beside the name of its cell."""
+    """An error as it is told beside the name of its run."""
     known = isinstance(error, (NonFiniteLoss, ChildProcessError))
     return str(error) if known else f"{type(error).__name__}: {error}"

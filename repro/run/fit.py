@@ -28,7 +28,7 @@ from repro.run.learner import Learner
 from repro.run.store import check_parts, parse_json
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
-BEGIN_ANEW = "move that folder away: then the cell starts anew"
+BEGIN_ANEW = "move that folder away: then the run starts anew"
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -55,7 +55,7 @@ def fit(
     Args:
         learner: what to train.
         folder: of the run.
-        progress: a bar to count steps on; it is reset, so that one bar serves all cells of a table.
+        progress: a bar to count steps on; it is reset, so that one bar serves all runs of a table.
         checkpoint_seconds: time between checkpoints.
         probe: measures the learner every `probe_steps` and at the end, drawing from no stream of it; what there is, is
             a line of `probes.jsonl`.
@@ -89,7 +89,7 @@ def fit(
         return time.monotonic() - saved_at >= checkpoint_seconds
 
     progress.reset(learner.total_steps + 1)  # evaluation counts as a step
-    progress.set_postfix(refresh=False)  # those of the cell before
+    progress.set_postfix(refresh=False)  # those of the run before
     progress.initial = progress.n = done
     try:
         while done < learner.total_steps:

@@ -1,4 +1,4 @@
-"""Processes that share a cell: each encodes its own rows of every batch, and all of them hold the same state.
+"""Processes that share a run: each encodes its own rows of every batch, and all of them hold the same state.
 
 Row j of process r is row j * processes + r of the whole batch. With that, N processes that normalise their own rows
 compute what one process computes with N ghost groups (`repro.contrast.momentum`).
@@ -29,11 +29,11 @@ def process() -> tuple[int, int]:
 
 
 def check_alone(study: str) -> None:
-    """Raise ValueError if several processes are to share the cells of a study that are trained by one process each."""
+    """Raise ValueError if several processes are to share the runs of a study that are trained by one process each."""
     if grouped():
         raise ValueError(
-            f"{study}: these cells are trained by one process each, not by the {process()[1]} of torchrun; leave out "
-            "torchrun, and --engine local trains several cells at once"
+            f"{study}: these runs are trained by one process each, not by the {process()[1]} of torchrun; leave out "
+            "torchrun, and --engine local trains several runs at once"
         )
 
 
@@ -48,7 +48,7 @@ def check_shared(batch: int, groups: int) -> None:
 
 
 def shared(learner: Shared) -> Shared:
-    """The learner as one of the processes that share its cell; as it is where this process is alone.
+    """The learner as one of the processes that share its run; as it is where this process is alone.
 
     Args:
         learner: with `model` and perhaps `keys`, a momentum encoder, whose encoders have `groups` and a method

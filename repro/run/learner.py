@@ -21,10 +21,10 @@ SMALL = 2**20  # bytes of an array whose contents are compared; others are data
 
 
 def seeds(seed: int, count: int, of: str = "") -> list[int]:
-    """`count` seeds of a cell's streams, spawned from its own, so that no two streams are alike.
+    """`count` seeds of a run's streams, spawned from its own, so that no two streams are alike.
 
     Args:
-        seed, count: of the cell; how many.
+        seed, count: of the run; how many.
         of: a name, with which they are other seeds: a subclass need not know how many its base class has taken.
     """
     return np.random.SeedSequence(seed, spawn_key=tuple(of.encode())).generate_state(count).tolist()
@@ -79,7 +79,7 @@ class Learner(abc.ABC):
     Args:
         recipe: hyper-parameters.
         data: what to train on.
-        seed: of the cell, from which every random stream has a seed of its own (`seeds`).
+        seed: of the run, from which every random stream has a seed of its own (`seeds`).
         device: where to train.
 
     Attributes:
@@ -131,7 +131,7 @@ class Learner(abc.ABC):
 
     def unrecordable(self) -> str:
         """Why `compute` cannot be recorded; "" if it can."""
-        return "processes that share a cell wait for one another" if grouped() else ""
+        return "processes that share a run wait for one another" if grouped() else ""
 
     @functools.cached_property
     def recorded(self) -> Recorded:
@@ -154,7 +154,7 @@ class Learner(abc.ABC):
 
         Raises:
             ValueError: if it draws from a global generator, of torch on the CPU, `random` or `numpy.random`,
-                which no cell seeds.
+                which no run seeds.
         """
         if self._before is None:
             self._before = self._unregistered()

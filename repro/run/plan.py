@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from repro.run import device as devices
 from repro.run.learner import Learner
-from repro.run.store import Cell, Store, trained
+from repro.run.store import Run, Store, trained
 
 MEASURED = 2.0  # seconds of steps that are measured of everything that is trained, and at least one step
 LEFT_OUT = ("Measured here, by one process. Pre-training and fine-tuning are included; loading data, probes along "
@@ -17,22 +17,22 @@ LEFT_OUT = ("Measured here, by one process. Pre-training and fine-tuning are inc
 
 
 def plan(
-    cells: Sequence[Cell], learners: Callable[[Cell, torch.device], Iterator[Learner]], store: Store,
+    runs: Sequence[Run], learners: Callable[[Run, torch.device], Iterator[Learner]], store: Store,
     device: torch.device, processes: int,
 ) -> str:
-    """Cells, steps, time and memory of each recipe of a table, and the time of all in so many processes, as text.
+    """Runs, steps, time and memory of each recipe of a table, and the time of all in so many processes, as text.
 
-    Nothing is kept. `learners` are what is trained for a cell, one after the other.
+    Nothing is kept. `learners` are what is trained for a run, one after the other.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
-    unique = {cell.id: cell for cell in cells}
-    by_recipe: dict[str, list[Cell]] = {}
-    for cell in unique.values():
-        if store.run(cell).result is None:
-            by_recipe.setdefault(cell.recipe.canonical(), []).append(cell)
+    unique = {run.id: run for run in runs}
+    by_recipe: dict[str, list[Run]] = {}
+    for run in unique.values():
+        if store.folder(run).result is None:
+            by_recipe.setdefault(run.recipe.canonical(), []).append(run)
     left = sum(map(len, by_recipe.values()))
-    finished = f"{len(unique) - left} of {len(unique)} cells are finished"
+    finished = f"{len(unique) - left} of {len(unique)} runs are finished"
     if not left:
         return f"{finished}; nothing is left to train."
     rows, times, counted, measured = [], [], set(), 0
@@ -42,14 +42,14 @@ def plan(
             parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
         (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
         seconds = []
-        for folder in (store.run(cell).trained_in for cell in alike):
+        for folder in (store.folder(run).trained_in for run in alike):
             taken = steps if folder in counted else round(trained(folder) * (steps + 1))
             counted.add(folder)
             measured += 0 < steps <= taken
             seconds.append(first * max(0, steps - taken) / max(1, steps) + after)
         times += seconds
-        rows.append({"cell": alike[0].label, "cells": len(alike), "steps": steps,
-                     "minutes_per_cell": (first + after) / 60, "minutes_left": sum(seconds) / 60,
+        rows.append({"run": alike[0].label, "runs": len(alike), "steps": steps,
+                     "minutes_per_run": (first + after) / 60, "minutes_left": sum(seconds) / 60,
                      "memory_mb": devices.peak_mb(device)})
     table = DataFrame(rows).to_string(index=False, float_format="{:.4g}".format)
     shared = ""

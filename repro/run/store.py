@@ -1,15 +1,15 @@
 """Runs on disk: one folder per training, found by the hash of everything its result depends on.
 
-    <REPRO_RUNS>/cells/<id>/recipe.json      the cell
-                             owner.json       who claimed it last, and how often commands have tried it
-                             progress.jsonl   losses along training; probes.jsonl, what is measured along it
-                             checkpoint.pt    everything needed to continue exactly
-                             result.json      the cell is complete once this exists
-                             <frame>.csv      what it has left beside numbers: histograms, choices
-                             <another id>/    a cell that measures the same training otherwise: recipe and result
+    <REPRO_RUNS>/runs/<id>/recipe.json      the run
+                           owner.json       who claimed it last, and how often commands have tried it
+                           progress.jsonl   losses along training; probes.jsonl, what is measured along it
+                           checkpoint.pt    everything needed to continue exactly
+                           result.json      the run is complete once this exists
+                           <frame>.csv      what it has left beside numbers: histograms, choices
+                           <another id>/    a run that measures the same training otherwise: recipe and result
 
-A finished cell is a record: what `DESCRIBED` names, "metrics" and "cost". It is read from its folder or from a row of
-`figures/cells.csv`, of which every figure is redrawn without training. pandas is imported where there are rows: many
+A finished run is a record: what `DESCRIBED` names, "metrics" and "cost". It is read from its folder or from a row of
+`figures/runs.csv`, of which every figure is redrawn without training. pandas is imported where there are rows: many
 commands need none.
 """
 
@@ -46,12 +46,12 @@ COST = {"finished": str, "commit": str}  # in the cost of a record
 KNOWN: dict[str, type | tuple[type, ...]] = {  # there, if it says so
     "code": str, "device": str, "precision": str, "seconds": (int, float),
 }
-COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/cells.csv`
+COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/runs.csv`
 TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
 UNNAMED_IN_IDS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
-TRIES = 2  # of a cell, by the processes of one command
+TRIES = 2  # of a run, by the processes of one command
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}  # frames of lines
 CLOCK = ("of", "seconds")  # of a line, which are no measures
 AGAIN = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
@@ -63,7 +63,7 @@ Tell = Callable[[str], object]
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class Run:
     """One recipe and one seed, on the data that are here.
 
     Attributes:
@@ -99,8 +99,8 @@ class Cell:
     changed: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
-    def training(self) -> "Cell":
-        """The cell whose training this one measures: itself, unless it is to be measured otherwise than its preset."""
+    def training(self) -> "Run":
+        """The run whose training this one measures: itself, unless it is to be measured otherwise than its preset."""
         if self.trained is None:
             return self
         changes = {name: value for name, value in self.changes.items() if getattr(self.trained, name) == value}
@@ -128,11 +128,11 @@ class Cell:
         return f"{self.label}, seed {self.seed}"
 
     def require(self, digest: str) -> None:
-        """Raise ValueError if the data at hand have another digest than those the cell was declared on."""
+        """Raise ValueError if the data at hand have another digest than those the run was declared on."""
         if digest != self.digest:
             raise ValueError(
-                f"{self.dataset} has changed since this cell was asked for (digest {digest[:12]} instead of "
-                f"{self.digest[:12]}); bring the earlier data back, or give the command again for a new cell"
+                f"{self.dataset} has changed since this run was asked for (digest {digest[:12]} instead of "
+                f"{self.digest[:12]}); bring the earlier data back, or give the command again for a new run"
             )
 
     def describe(self) -> dict[str, Any]:
@@ -140,45 +140,45 @@ class Cell:
         return {name: getattr(self, name) for name in DESCRIBED} | {"recipe": self.recipe.to_dict()}
 
 
-class Run:
-    """The folder of a cell, and the one of its training, where its weights are; they are mostly the same."""
+class RunFolder:
+    """The folder of a run, and the one of its training, where its weights are; they are mostly the same."""
 
-    def __init__(self, folder: Path, cell: Cell, trained_in: Path | None = None) -> None:
-        self.folder, self.cell, self.trained_in = folder, cell, trained_in or folder
+    def __init__(self, path: Path, run: Run, trained_in: Path | None = None) -> None:
+        self.path, self.run, self.trained_in = path, run, trained_in or path
 
     @property
     def complete(self) -> bool:
         """Whether there is a result, whichever evaluation it is of."""
-        return (self.folder / "result.json").exists()
+        return (self.path / "result.json").exists()
 
     @property
     def result(self) -> dict[str, Any] | None:
         """The result, None while there is none or it is to be measured again; raises as `read_result`."""
         if not self.complete:
             return None
-        result = read_result(self.folder / "result.json")
-        outdated = evaluation_of(result) < self.cell.evaluation and (self.trained_in / "checkpoint.pt").exists()
+        result = read_result(self.path / "result.json")
+        outdated = evaluation_of(result) < self.run.evaluation and (self.trained_in / "checkpoint.pt").exists()
         return None if outdated else result
 
     @property
     def done(self) -> float:
-        """Part of the cell that is done, from 0 to 1; evaluation counts as a step."""
+        """Part of the run that is done, from 0 to 1; evaluation counts as a step."""
         return 1.0 if self.complete else trained(self.trained_in)
 
     @property
     def measured_again(self) -> bool:
-        """Whether it measures the training of another cell that is finished, and takes no step in its folder."""
-        return self.trained_in != self.folder and (self.trained_in / "result.json").exists()
+        """Whether it measures the training of another run that is finished, and takes no step in its folder."""
+        return self.trained_in != self.path and (self.trained_in / "result.json").exists()
 
     def frame(self, name: str) -> "DataFrame":
-        """What a complete cell has left beside numbers, no rows if there is none of that name; raises as `read_frame`.
+        """What a complete run has left beside numbers, no rows if there is none of that name; raises as `read_frame`.
 
         "progress" has a row for every report, "epochs" the means over each epoch, "probes" what was measured along
         training, a row for each measure; any other name is of a file `<name>.csv` that was measured once.
         """
         from pandas import DataFrame
 
-        folder = self.trained_in if name in ("progress", "epochs") else self.folder  # probes are of its own settings
+        folder = self.trained_in if name in ("progress", "epochs") else self.path  # probes are of its own settings
         path = folder / LOGS.get(name, f"{name}.csv")
         if not self.complete or not path.exists():
             return DataFrame()
@@ -188,7 +188,7 @@ class Run:
         if name == "progress":
             return log
         steps = _read_log(folder / LOGS["progress"])["step"].iloc[-1]
-        recipe: Any = self.cell.recipe
+        recipe: Any = self.run.recipe
         log["epoch"] = log.pop("step") * recipe.epochs / steps
         if name == "probes":
             log["epoch"] = log["epoch"].round().astype(int)
@@ -197,32 +197,32 @@ class Run:
         return log.groupby("epoch").mean().reset_index()
 
     def begin(self) -> None:
-        """Write `recipe.json`, also that of the training, once the cell is known to be one that can be trained."""
-        write_json(self.folder / "recipe.json", self.cell.describe())
-        if self.trained_in != self.folder and not self.measured_again:
-            write_json(self.trained_in / "recipe.json", self.cell.training.describe())
+        """Write `recipe.json`, also that of the training, once the run is known to be one that can be trained."""
+        write_json(self.path / "recipe.json", self.run.describe())
+        if self.trained_in != self.path and not self.measured_again:
+            write_json(self.trained_in / "recipe.json", self.run.training.describe())
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write `result.json`, which completes the cell; one that is evaluated again keeps what its training cost."""
+        """Write `result.json`, which completes the run; one that is evaluated again keeps what its training cost."""
         (self.trained_in / "checkpoint.previous.pt").unlink(missing_ok=True)  # first, that no kill leaves it for ever
         if self.complete:
-            result = result | {"cost": read_result(self.folder / "result.json")["cost"]}
-        check_result(result, self.cell.recipe.to_dict())
+            result = result | {"cost": read_result(self.path / "result.json")["cost"]}
+        check_result(result, self.run.recipe.to_dict())
         self.begin()
-        write_json(self.folder / "result.json", {"evaluation": self.cell.evaluation} | result)
+        write_json(self.path / "result.json", {"evaluation": self.run.evaluation} | result)
         self.clear()
 
     def clear(self) -> None:
         """Remove the checkpoints of later learners, which are needed until the result is there, if one may."""
-        for checkpoint in self.folder.glob("*/checkpoint*.pt"):
+        for checkpoint in self.path.glob("*/checkpoint*.pt"):
             with contextlib.suppress(OSError):
                 checkpoint.unlink()
 
     @contextlib.contextmanager
     def claim(self, command: str = "") -> Iterator[bool]:
-        """Hold the lock of the training inside the block, or of the cell alone where that training is finished.
+        """Hold the lock of the training inside the block, or of the run alone where that training is finished.
 
-        Yields False at once if it is held elsewhere, or this command's processes have tried the cell `TRIES` times.
+        Yields False at once if it is held elsewhere, or this command's processes have tried the run `TRIES` times.
         A lock belongs to the process: it is free again when the process ends, however it ends.
         """
         folder = self._locked
@@ -239,26 +239,26 @@ class Run:
             yield tries < TRIES
 
     def tries(self, command: str) -> int:
-        """How often the processes of a command have claimed the cell, of a command without name never."""
-        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.cell.id}", 0)) if command else 0
+        """How often the processes of a command have claimed the run, of a command without name never."""
+        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.run.id}", 0)) if command else 0
 
     def give_up(self, command: str) -> None:
-        """Let no further process of a command try the cell, whose lock this one holds."""
+        """Let no further process of a command try the run, whose lock this one holds."""
         self._own(self._locked, command, TRIES)
 
     def wait(self) -> None:
         """Return once nobody holds what `claim` would; says for whom it waits."""
-        with alone(self._locked / "lock", f"{owner(self._locked)}, which trains {self.cell}, in {self._locked}"):
+        with alone(self._locked / "lock", f"{owner(self._locked)}, which trains {self.run}, in {self._locked}"):
             pass
 
     @property
     def _locked(self) -> Path:
-        return self.folder if self.measured_again else self.trained_in
+        return self.path if self.measured_again else self.trained_in
 
     def _own(self, folder: Path, command: str, tries: int) -> None:
         """Say that this process holds the lock, and how often those of the command have."""
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        counts = _owner(folder).get("tries", {}) | {f"{command} {self.cell.id}": tries}
+        counts = _owner(folder).get("tries", {}) | {f"{command} {self.run.id}": tries}
         owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now, "tries": counts}
         write_json(folder / "owner.json", owned)
 
@@ -287,36 +287,36 @@ class Store:
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error
 
     def require_usable(self) -> None:
-        """As `require_writable`, unless there are finished cells: these may be read where nothing can be written."""
-        if not any(self.root.glob("cells/*/result.json")):
+        """As `require_writable`, unless there are finished runs: these may be read where nothing can be written."""
+        if not any(self.root.glob("runs/*/result.json")):
             self.require_writable()
 
-    def run(self, cell: Cell) -> Run:
-        """The run of a cell: where its result is, else in the folder of its training.
+    def folder(self, run: Run) -> RunFolder:
+        """The folder of a run: where its result is, else in the folder of its training.
 
-        A cell whose training is finished and has lost its weights is trained by itself.
+        A run whose training is finished and has lost its weights is trained by itself.
         """
-        folder, training = self.folder(cell.id), self.root / "cells" / cell.training.id
+        path, training = self.path(run.id), self.root / "runs" / run.training.id
         lost = (training / "result.json").exists() and not (training / "checkpoint.pt").exists()
-        if folder.parent.name != "cells":  # it may be of the training of another preset
-            return Run(folder, cell, folder.parent)
-        if folder == training or lost or (folder / "result.json").exists():
-            return Run(folder, cell)
-        return Run(training / cell.id, cell, training)
+        if path.parent.name != "runs":  # it may be of the training of another preset
+            return RunFolder(path, run, path.parent)
+        if path == training or lost or (path / "result.json").exists():
+            return RunFolder(path, run)
+        return RunFolder(training / run.id, run, training)
 
-    def folder(self, id: str) -> Path:
-        """Where the result of a cell is, or will be if it is no other measuring of a training."""
-        return self._measured_otherwise.get(id, self.root / "cells" / id)
+    def path(self, id: str) -> Path:
+        """Where the result of a run is, or will be if it is no other measuring of a training."""
+        return self._measured_otherwise.get(id, self.root / "runs" / id)
 
     def trained_in(self, id: str) -> Path:
-        """Where the weights of a finished cell are."""
-        folder = self.folder(id)
-        return folder if folder.parent.name == "cells" else folder.parent
+        """Where the weights of a finished run are."""
+        folder = self.path(id)
+        return folder if folder.parent.name == "runs" else folder.parent
 
     @functools.cached_property
     def _measured_otherwise(self) -> dict[str, Path]:
-        """The folders of finished cells inside those of their trainings, by id, when this was first asked."""
-        return {path.parent.name: path.parent for path in self.root.glob("cells/*/*/result.json")}
+        """The folders of finished runs inside those of their trainings, by id, when this was first asked."""
+        return {path.parent.name: path.parent for path in self.root.glob("runs/*/*/result.json")}
 
 
 def evaluation_of(result: dict[str, Any]) -> int:
@@ -335,7 +335,7 @@ def trained(folder: Path) -> float:
 
 
 def owner(folder: Path) -> str:
-    """Who claimed the cell of a folder last, in words."""
+    """Who claimed the run of a folder last, in words."""
     try:
         return "process {process} on {host} (since {since})".format(**_owner(folder))
     except KeyError:
@@ -361,9 +361,9 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def read_record(folder: Path) -> Record:
-    """The record of the finished cell in a folder.
+    """The record of the finished run in a folder.
 
-    ValueError names the file if one is damaged or not there, lacks a part, or is of another cell than its folder.
+    ValueError names the file if one is damaged or not there, lacks a part, or is of another run than its folder.
     """
     path, measured_in = folder / "recipe.json", folder / "result.json"
     metrics = read_result(measured_in)
@@ -375,7 +375,7 @@ def read_record(folder: Path) -> Record:
         _check_measures(record)
     if record["id"] != folder.name:
         raise ValueError(f"{path} cannot be read (id={record['id']!r} is not its folder's, {folder.name}); delete "
-                         "the folder, whose weights may be another cell's too, and run the table again")
+                         "the folder, whose weights may be another run's too, and run the table again")
     return record
 
 
@@ -463,7 +463,7 @@ def _number(text: str) -> float | int:
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """The row of a record in `figures/cells.csv`: changes, recipe, metrics and cost are JSON."""
+    """The row of a record in `figures/runs.csv`: changes, recipe, metrics and cost are JSON."""
     row = record | {"commit": record["cost"]["commit"]}
     return {name: json.dumps(row[name], sort_keys=True) if isinstance(row[name], dict) else row[name]
             for name in COLUMNS}
@@ -475,15 +475,15 @@ def _table(rows: Iterable[Record]) -> "DataFrame":
     return DataFrame([*rows], columns=COLUMNS)
 
 
-def rows_of(cells: Sequence[Cell], store: Store) -> "DataFrame":
-    """The rows of those of these cells that are finished, in their order; raises as `read_record`."""
-    return _table(row_of(read_record(run.folder)) for run in map(store.run, cells) if run.complete)
+def rows_of(runs: Sequence[Run], store: Store) -> "DataFrame":
+    """The rows of those of these runs that are finished, in their order; raises as `read_record`."""
+    return _table(row_of(read_record(folder.path)) for folder in map(store.folder, runs) if folder.complete)
 
 
-def finished_cells(store: Store, tell: Tell = warn_once) -> "DataFrame":
-    """A row for each finished cell, by id; one that is damaged is left out, with a line that is printed once."""
+def finished_runs(store: Store, tell: Tell = warn_once) -> "DataFrame":
+    """A row for each finished run, by id; one that is damaged is left out, with a line that is printed once."""
     rows = []
-    folders = [path.parent for path in (store.root / "cells").rglob("result.json")]
+    folders = [path.parent for path in (store.root / "runs").rglob("result.json")]
     for folder in sorted(folders, key=lambda folder: folder.name):
         try:
             rows.append(row_of(read_record(folder)))
@@ -492,10 +492,10 @@ def finished_cells(store: Store, tell: Tell = warn_once) -> "DataFrame":
     return _table(rows)
 
 
-def read_cells(path: Path, tell: Tell = warn_once) -> "DataFrame":
-    """The exported cells of a file, none if it does not exist; damaged rows as damaged cells of `finished_cells`.
+def read_runs(path: Path, tell: Tell = warn_once) -> "DataFrame":
+    """The exported runs of a file, none if it does not exist; damaged rows as damaged runs of `finished_runs`.
 
-    ValueError if the file is no table of cells.
+    ValueError if the file is no table of runs.
     """
     rows: dict[str, Record] = {}
     if not path.exists():
@@ -527,60 +527,60 @@ def _checked_row(values: list[str]) -> Record:
 
 
 def everything(tell: Tell = warn_once) -> "DataFrame":
-    """Every finished cell, of figures/cells.csv and of REPRO_RUNS, with the column of `with_owners`."""
+    """Every finished run, of figures/runs.csv and of REPRO_RUNS, with the column of `with_owners`."""
     committed = exported(tell)
-    return with_owners(merged(committed, finished_cells(Store(), tell)), committed)
+    return with_owners(merged(committed, finished_runs(Store(), tell)), committed)
 
 
-def with_owners(cells: "DataFrame", committed: "DataFrame") -> "DataFrame":
-    """Cells with a column `whose`: "ours" of committed ones, "yours", "replaces ours" where both have trained one."""
+def with_owners(runs: "DataFrame", committed: "DataFrame") -> "DataFrame":
+    """Runs with a column `whose`: "ours" of committed ones, "yours", "replaces ours" where both have trained one."""
     numbers = committed["id"] + committed["metrics"] + committed["cost"]
-    cells = cells.assign(whose="yours")
-    cells.loc[cells["id"].isin(committed["id"]), "whose"] = "replaces ours"
-    cells.loc[(cells["id"] + cells["metrics"] + cells["cost"]).isin(numbers), "whose"] = "ours"
-    return cells
+    runs = runs.assign(whose="yours")
+    runs.loc[runs["id"].isin(committed["id"]), "whose"] = "replaces ours"
+    runs.loc[(runs["id"] + runs["metrics"] + runs["cost"]).isin(numbers), "whose"] = "ours"
+    return runs
 
 
 def exported(tell: Tell = warn_once) -> "DataFrame":
-    """The cells of figures/cells.csv: of the checkout or, where this package is installed, its own and the folder's."""
-    here = read_cells(manifest.project_root() / "figures" / "cells.csv", tell)
-    return here if manifest.checkout() else merged(read_cells(manifest.shipped("figures") / "cells.csv", tell), here)
+    """The runs of figures/runs.csv: of the checkout or, where this package is installed, its own and the folder's."""
+    here = read_runs(manifest.project_root() / "figures" / "runs.csv", tell)
+    return here if manifest.checkout() else merged(read_runs(manifest.shipped("figures") / "runs.csv", tell), here)
 
 
 @functools.cache
 def committed_fields() -> dict[tuple[str, int], set[str]]:
-    """By study and version of the training, the fields that recipes of committed cells have."""
+    """By study and version of the training, the fields that recipes of committed runs have."""
     fields: dict[tuple[str, int], set[str]] = {}
-    for row in read_cells(manifest.shipped("figures") / "cells.csv").to_dict("records"):
+    for row in read_runs(manifest.shipped("figures") / "runs.csv").to_dict("records"):
         fields.setdefault((row["study"], row["version"]), set()).update(json.loads(row["recipe"]))
     return fields
 
 
 def merged(exported: "DataFrame", finished: "DataFrame") -> "DataFrame":
-    """Both sets of cells in a fixed order: of an id the newest evaluation, of equal ones that of the finished cells.
+    """Both sets of runs in a fixed order: of an id the newest evaluation, of equal ones that of the finished runs.
 
     No clock is asked: what was trained here again takes the place of what was exported.
     """
     import pandas as pd
 
-    cells = pd.concat([exported, finished], ignore_index=True)
-    evaluation = cells["metrics"].map(json.loads).map(evaluation_of)
-    cells = cells.loc[evaluation.sort_values(kind="stable").index].drop_duplicates("id", keep="last")
-    return cells.sort_values(["study", "dataset", "preset", "recipe", "seed", "id"], ignore_index=True)
+    runs = pd.concat([exported, finished], ignore_index=True)
+    evaluation = runs["metrics"].map(json.loads).map(evaluation_of)
+    runs = runs.loc[evaluation.sort_values(kind="stable").index].drop_duplicates("id", keep="last")
+    return runs.sort_values(["study", "dataset", "preset", "recipe", "seed", "id"], ignore_index=True)
 
 
 def export(finished: "DataFrame", path: Path) -> "tuple[DataFrame, DataFrame]":
-    """Merge finished cells of a store, smoke runs left out, into `path` and return its rows before and after.
+    """Merge finished runs of a store, smoke runs left out, into `path` and return its rows before and after.
 
     ValueError if rows of it are damaged: they would be lost.
     """
     damaged: list[str] = []
-    before = read_cells(path, damaged.append)
+    before = read_runs(path, damaged.append)
     if damaged:
         raise ValueError(damaged[0])
-    cells = merged(before, finished[finished["preset"] != "smoke"])
-    write_frame(cells, path)
-    return before, cells
+    runs = merged(before, finished[finished["preset"] != "smoke"])
+    write_frame(runs, path)
+    return before, runs
 
 
 def write_frame(frame: "DataFrame", path: Path) -> Path:

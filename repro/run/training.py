@@ -1,4 +1,4 @@
-"""One cell from its first step to its result, and what its weights are asked for later."""
+"""One run from its first step to its result, and what its weights are asked for later."""
 
 import functools
 from collections.abc import Callable, Generator
@@ -11,45 +11,46 @@ from tqdm import tqdm
 from repro.run import device as devices
 from repro.run.code import identity
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Cell, Run, Store, read_frame, write_frame
+from repro.run.store import Run, RunFolder, Store, read_frame, write_frame
 
 
-def train(run: Run, progress: tqdm, *, study: Any, device: torch.device) -> Generator[None, None, dict[str, Any]]:
-    """Train the run's cell to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
+def train(folder: RunFolder, progress: tqdm, *, study: Any, device: torch.device) -> Generator[None, None,
+                                                                                               dict[str, Any]]:
+    """Train a run to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
-    A cell that is measured otherwise than its preset is has the training of the preset's cell, in that one's folder.
+    A run that is measured otherwise than its preset is has the training of the preset's run, in that one's folder.
 
     Args:
-        run: of the cell.
+        folder: of the run.
         progress: a bar to count steps on, and the evaluation.
-        study: the cell's, a `repro.table.Study`.
+        study: the run's, a `repro.table.Study`.
         device: to train on.
 
     Returns:
         The content of `result.json`: what `study.measure` gives, and "cost", with the seconds of the first learner.
 
     Raises:
-        ValueError: as `Cell.require`; if the recipe does not suit the data, or the weights to be measured are lost.
+        ValueError: as `Run.require`; if the recipe does not suit the data, or the weights to be measured are lost.
         NonFiniteLoss: as `fit`.
     """
     devices.begin(device)
-    cell = run.cell
-    recipe: Any = cell.recipe
+    run = folder.run
+    recipe: Any = run.recipe
     data = study.load(recipe)
-    cell.require(data.digest)
-    if run.measured_again and devices.from_first(lambda: load_checkpoint(run.trained_in) is None):
-        raise ValueError(f"{run.trained_in} has lost its weights; give the same command again, and {cell} is "
+    run.require(data.digest)
+    if folder.measured_again and devices.from_first(lambda: load_checkpoint(folder.trained_in) is None):
+        raise ValueError(f"{folder.trained_in} has lost its weights; give the same command again, and {run} is "
                          "trained by itself")
     costs: list[dict[str, Any]] = []
     measured: dict[str, list[Any]] = {}
-    for learner in study.learners(recipe, data, cell.seed, device):
+    for learner in study.learners(recipe, data, run.seed, device):
         if devices.first():
-            run.begin()
-        folder = run.folder / learner.name if learner.name else run.trained_in
-        folder.mkdir(exist_ok=True)
+            folder.begin()
+        place = folder.path / learner.name if learner.name else folder.trained_in
+        place.mkdir(exist_ok=True)
         probe = functools.partial(study.probe, learner) if study.probe and not learner.name else None
         cost = yield from fit(
-            learner, folder, progress, code=study.code, probe=probe,
+            learner, place, progress, code=study.code, probe=probe,
             probe_steps=recipe.probe_every * learner.steps_per_epoch if probe else 0)
         costs.append(cost | {"precision": learner.precision})
         progress.set_postfix_str("evaluating")
@@ -57,7 +58,7 @@ def train(run: Run, progress: tqdm, *, study: Any, device: torch.device) -> Gene
             if not isinstance(value, DataFrame):
                 measured.setdefault(name, []).append(value)
             elif devices.first():
-                write_frame(value, run.folder / f"{name}.csv")
+                write_frame(value, folder.path / f"{name}.csv")
         progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
@@ -65,10 +66,10 @@ def train(run: Run, progress: tqdm, *, study: Any, device: torch.device) -> Gene
 
 
 def checkpoint(id: str, store: Store) -> dict[str, Any]:
-    """The state of a finished cell's learner; ValueError if there is no such cell, FileNotFoundError if it has none."""
-    if not (store.folder(id) / "result.json").exists():
-        raise ValueError(f"id={id!r} is not that of a finished cell in {store.root}; see `repro results list`, whose "
-                         "cells of figures/cells.csv have no weights here until `repro run` has trained them")
+    """The state of a finished run's learner; ValueError if there is no such run, FileNotFoundError if it has none."""
+    if not (store.path(id) / "result.json").exists():
+        raise ValueError(f"id={id!r} is not that of a finished run in {store.root}; see `repro results list`, whose "
+                         "runs of figures/runs.csv have no weights here until `repro run` has trained them")
     folder = store.trained_in(id)
     state = load_checkpoint(folder)
     if state is None:
@@ -76,47 +77,47 @@ def checkpoint(id: str, store: Store) -> dict[str, Any]:
     return state["learner"]
 
 
-def restored(cell: Cell, study: Any, device: torch.device, **changes: Any) -> Any:
-    """The learner of a finished cell with its last weights, on any device; what it draws from begins anew.
+def restored(run: Run, study: Any, device: torch.device, **changes: Any) -> Any:
+    """The learner of a finished run with its last weights, on any device; what it draws from begins anew.
 
-    Of studies whose cells have several learners it is the main one. Changes of its recipe give it other data.
+    Of studies whose runs have several learners it is the main one. Changes of its recipe give it other data.
 
     Raises:
-        ValueError, FileNotFoundError: as `Cell.require`, the study's `load` and `checkpoint`.
+        ValueError, FileNotFoundError: as `Run.require`, the study's `load` and `checkpoint`.
     """
-    recipe: Any = cell.recipe.replace(**changes)
+    recipe: Any = run.recipe.replace(**changes)
     data = study.load(recipe)
     if not changes:
-        cell.require(data.digest)
-    learner = next(study.learners(recipe, data, cell.seed, device))
-    learner.load_weights(checkpoint(cell.id, Store()))
+        run.require(data.digest)
+    learner = next(study.learners(recipe, data, run.seed, device))
+    learner.load_weights(checkpoint(run.id, Store()))
     return learner
 
 
-def kept(cell: Cell, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
-    """The frame of that name that was computed once from a finished cell, with its data set, preset and seed.
+def kept(run: Run, name: str, compute: Callable[[], DataFrame]) -> DataFrame:
+    """The frame of that name that was computed once from a finished run, with its data set, preset and seed.
 
     `compute` is a function of a module, or such a one with arguments (`functools.partial`).
 
     It says of which version of training and evaluation it is, and by which code it was made: of the recipe's
     modality, of the paper whose function `compute` is, and of `repro.report`. It is made again where these
-    are others today, unless the cell has lost its checkpoint. In a process group all processes compute, as an
+    are others today, unless the run has lost its checkpoint. In a process group all processes compute, as an
     encoder may need them all, and the first writes.
     """
-    run = Store().run(cell)
-    path = run.folder / name
-    makers = type(cell.recipe).__module__, getattr(compute, "func", compute).__module__, "repro.report"
-    today = {"version": cell.version, "evaluation": cell.evaluation, "code": identity(makers)}
+    folder = Store().folder(run)
+    path = folder.path / name
+    makers = type(run.recipe).__module__, getattr(compute, "func", compute).__module__, "repro.report"
+    today = {"version": run.version, "evaluation": run.evaluation, "code": identity(makers)}
 
     def current() -> bool:
         if not path.exists():
             return False
-        rows, remakeable = read_frame(path), (run.trained_in / "checkpoint.pt").exists()
+        rows, remakeable = read_frame(path), (folder.trained_in / "checkpoint.pt").exists()
         alike = all(name in rows and (rows[name] == now).all() for name, now in today.items())
         return alike or not remakeable
 
     if not devices.from_first(current):
-        with devices.threads(cell.recipe.threads):
-            rows = compute().assign(dataset=cell.dataset, preset=cell.preset, **today)
+        with devices.threads(run.recipe.threads):
+            rows = compute().assign(dataset=run.dataset, preset=run.preset, **today)
         devices.from_first(lambda: write_frame(rows, path))
-    return read_frame(path).drop(columns="code", errors="ignore").assign(seed=cell.seed)
+    return read_frame(path).drop(columns="code", errors="ignore").assign(seed=run.seed)

@@ -1,4 +1,4 @@
-"""What a cell of CM-ACC reports: coverage, fine-tuning, probes of characters; and how it is taken up again."""
+"""What a run of CM-ACC reports: coverage, fine-tuning, probes of characters; and how it is taken up again."""
 
 import copy
 import dataclasses
@@ -10,7 +10,7 @@ import pytest
 import torch
 from ended import finish
 from made_up_pairs import CPU, grids, made_up, tiny
-from made_up_study import cell_of
+from made_up_study import run_of
 from states import assert_equal_states
 from tqdm import tqdm
 
@@ -51,8 +51,8 @@ def store(tmp_path, monkeypatch):
     return Store(tmp_path / "runs")
 
 
-def small_cell(method="cmacc", dataset="synthetic", seed=5, **changes):
-    return cell_of(CLIPS, tiny(method, dataset, **SMALL | changes), seed, "smoke")
+def small_run(method="cmacc", dataset="synthetic", seed=5, **changes):
+    return run_of(CLIPS, tiny(method, dataset, **SMALL | changes), seed, "smoke")
 
 
 @pytest.mark.parametrize(("method", "sources"), [
@@ -64,18 +64,18 @@ def test_a_recipe_names_the_optimisers_that_it_uses(method, sources):
     assert {value for _, value, _ in rows} == {"Adam(betas=(0.9, 0.999), eps=1e-08)"}
 
 
-def trained(store, cell):
-    """The result of the cell, and its run."""
-    run = store.run(cell)
-    with run.claim():
-        run.finish(finish(training.train(run, tqdm(disable=True), study=CLIPS, device=CPU)))
-    return run.result, run
+def trained(store, run):
+    """The result of the run, and its folder."""
+    folder = store.folder(run)
+    with folder.claim():
+        folder.finish(finish(training.train(folder, tqdm(disable=True), study=CLIPS, device=CPU)))
+    return folder.result, folder
 
 
-def pretrained(cell, folder):
-    """The cell's pretrainer, trained on its own."""
+def pretrained(run, folder):
+    """The run's pretrainer, trained on its own."""
     folder.mkdir()
-    alone = Pretrainer(cell.recipe, study.data_of(cell.recipe), cell.seed, CPU)
+    alone = Pretrainer(run.recipe, study.data_of(run.recipe), run.seed, CPU)
     finish(fit(alone, folder, tqdm(disable=True)))
     return alone
 
@@ -116,11 +116,11 @@ def plain_features(pretrainer, lot):
 
 @pytest.mark.parametrize("method", ["scratch", "smoco", "cmacc"])
 def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, method):
-    cell = small_cell(method, "multidigits", seed=6, iterations=1)
-    result, run = trained(store, cell)
+    run = small_run(method, "multidigits", seed=6, iterations=1)
+    result, folder = trained(store, run)
     coverage = {"categories_video", "categories_audio", "expected"} if method == "cmacc" else set()
     assert result.keys() - {"cost", "evaluation", "trained_on"} == PROBES | coverage
-    pretrainer = pretrained(cell, tmp_path / "alone")
+    pretrainer = pretrained(run, tmp_path / "alone")
     data, train = pretrainer.data, plain_features(pretrainer, pretrainer.data.train)
     for name, lot in (("linear", data.test), ("linear_held_out", data.held_out)):
         features = plain_features(pretrainer, lot)
@@ -131,7 +131,7 @@ def test_characters_are_read_from_every_cell_by_a_linear_probe(store, tmp_path, 
         ]
         assert result[name] == pytest.approx(np.mean(accuracies), abs=100 / int(lot.sum()) / 2 + 1e-9)
         assert result[name] > 40
-    assert not any(path.is_dir() for path in run.folder.iterdir())
+    assert not any(path.is_dir() for path in folder.path.iterdir())
 
 
 # ---------------------------------------------------------------------------------------------- data
@@ -192,25 +192,26 @@ def test_a_target_that_encoders_cannot_be_judged_on_is_refused_before_pre_traini
         study.load(recipe)
 
 
-# ---------------------------------------------------------------------------------------------- a cell
+# ---------------------------------------------------------------------------------------------- a run
 
 
 @pytest.mark.parametrize(("method", "changes"), [("cmacc", {}), ("scratch", {}), ("supervised", {}),
                                                  ("cmacc", {"split": 0, "targets": "esc50,ucf101"})])
-def test_a_cell_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(store, tmp_path, method, changes):
-    cell = small_cell(method, seed=9, **changes)
-    result, run = trained(store, cell)
+def test_a_run_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(store, tmp_path, method, changes):
+    run = small_run(method, seed=9, **changes)
+    result, folder = trained(store, run)
     cost, trained_on = result.pop("cost"), result.pop("trained_on")
-    assert trained_on == (0 if method == "scratch" else int(study.data_of(cell.recipe).pretrain.sum()))
-    pretrainer = pretrained(cell, tmp_path / "alone")
+    assert trained_on == (0 if method == "scratch" else int(study.data_of(run.recipe).pretrain.sum()))
+    pretrainer = pretrained(run, tmp_path / "alone")
     before, accuracies = copy.deepcopy(pretrainer.towers.state_dict()), {}
-    for name, split in study.targets_of(cell.recipe):
+    for name, split in study.targets_of(run.recipe):
         modality = "video" if name in ("ucf101", "synthetic_video") else "audio"
         accuracies.setdefault(name, []).append(tuned(pretrainer, name, modality, split))
     assert [len(values) for values in accuracies.values()] == ([5, 3] if changes else [1, 1])
     expected = {name: pytest.approx(np.mean(values)) for name, values in accuracies.items()}
-    assert result == {"evaluation": cell.evaluation} | expected | (
+    assert result == {"evaluation": run.evaluation} | expected | (
         study.coverage(pretrainer) if method == "cmacc" else {})
     assert_equal_states(pretrainer.towers.state_dict(), before)
     assert cost["steps"] == (0 if method == "scratch" else 4)
-    assert [path.relative_to(run.trained_in).as_posix() for path in run.trained_in.rglob("*.pt")] == ["checkpoint.pt"]
+    assert [path.relative_to(folder.trained_in).as_posix()
+            for path in folder.trained_in.rglob("*.pt")] == ["checkpoint.pt"]

@@ -25,13 +25,13 @@ TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clie
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A book of this checkout's documents, made-up notebooks, made-up cells and the committed ones of clips."""
+    """A book of this checkout's documents, made-up notebooks, made-up runs and the committed ones of clips."""
     folder = tmp_path_factory.mktemp("book")
     book.gather(ROOT, folder / "source")
     (folder / "source" / "notebooks").mkdir()
     for name in ("notebook", "hostile"):
         nbformat.write(getattr(made_up_book, name)(), folder / "source" / "notebooks" / f"{name}.ipynb")
-    book.write_cells(made_up_book.cells() | {"clips": by_study()["clips"]}, folder / "source")
+    book.write_runs(made_up_book.runs() | {"clips": by_study()["clips"]}, folder / "source")
     book.typeset(folder / "source", ROOT / "docs", folder / "site")
     return folder / "site"
 
@@ -80,7 +80,7 @@ def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, si
     pages = {f"{address}/{path.relative_to(site).as_posix()}" for path in site.rglob("*.html")
              if "_static" not in path.parts}
     assert pages - opened <= {f"{address}/genindex.html", f"{address}/search.html"}
-    assert {f"{address}/{name}.html" for name in ("RESULTS", "cells", "docs/sce", "docs/publish", "docs/promises",
+    assert {f"{address}/{name}.html" for name in ("RESULTS", "runs", "docs/sce", "docs/publish", "docs/promises",
                                                   "notebooks/hostile")} <= opened
 
 
@@ -106,10 +106,10 @@ def test_the_text_is_searched(browser, site):
 
 
 @pytest.fixture
-def cells(browser, site):
-    """The page of cells, and of it the table of three made-up ones."""
+def runs(browser, site):
+    """The page of runs, and of it the table of three made-up ones."""
     with served(site) as address, watched(browser, viewport={"width": 390, "height": 800}) as seen:
-        seen.page.goto(f"{address}/cells.html")
+        seen.page.goto(f"{address}/runs.html")
         table = seen.page.locator("#skeletons .dt-container")
         table.locator("tbody tr").nth(2).wait_for()
         yield seen.page, table
@@ -120,8 +120,8 @@ def ids(table):
     return [row.split()[-1] for row in table.locator("tbody tr:visible").all_inner_texts()]
 
 
-def test_cells_are_sorted_by_accuracy(cells):
-    page, table = cells
+def test_runs_are_sorted_by_accuracy(runs):
+    page, table = runs
     accuracy = table.locator(".dt-scroll-head th").nth(1).locator(".dt-column-order")
     for order in (["k2", "k1"], ["k1", "k2"]):
         accuracy.click()
@@ -132,8 +132,8 @@ def test_cells_are_sorted_by_accuracy(cells):
         assert found == order
 
 
-def test_cells_are_searched_and_filtered(cells):
-    page, table = cells
+def test_runs_are_searched_and_filtered(runs):
+    page, table = runs
     table.locator(".dt-scroll-head input").nth(0).press_sequentially("AE")
     table.locator("tbody tr").nth(1).wait_for(state="detached")
     assert ids(table) == ["k2"]
@@ -145,8 +145,8 @@ def test_cells_are_searched_and_filtered(cells):
     assert ids(clips) == [id]
 
 
-def test_names_are_text_and_a_table_is_read_in_the_dark(cells):
-    page, _ = cells
+def test_names_are_text_and_a_table_is_read_in_the_dark(runs):
+    page, _ = runs
     page.emulate_media(color_scheme="dark")
     other = page.locator("#images .dt-container")
     assert other.locator("tbody td").filter(has_text=made_up_book.NAME).count() == 1

@@ -1,9 +1,9 @@
-"""Kill a small cell of each modality at thirty random moments, run it again to its end, and compare bit by bit.
+"""Kill a small run of each modality at thirty random moments, run it again to its end, and compare bit by bit.
 
     python3 -m tests.campaigns.faults
 
-writes tests/campaigns/faults.csv, a line for each; what the columns are, `kills.Trial` says. A cell is data prepared,
-trained, saved, evaluated and stored by the commands a reader gives, see `small_cells`; five moments are drawn from each
+writes tests/campaigns/faults.csv, a line for each; what the columns are, `kills.Trial` says. A run is data prepared,
+trained, saved, evaluated and stored by the commands a reader gives, see `small_runs`; five moments are drawn from each
 phase of an undisturbed run, uniformly over the time it takes, and every third run is killed twice. Where the machine is
 busy a kill may hit the phase before or after. The disk is slowed down, so that files are hit half written or not yet
 moved. Compared are all files that are left (results, states, logs without their times, prepared arrays) and what is
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kills import Trial, trial, undisturbed
 from nursery import Nursery
-from small_cells import COMMANDS, make_data
+from small_runs import COMMANDS, make_data
 from tqdm import tqdm
 
 TRIALS = 30
@@ -31,7 +31,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         make_data(folder / "data")
-        nursery = Nursery("small_cells", folder, REPRO_DATA=str(folder / "data"))
+        nursery = Nursery("small_runs", folder, REPRO_DATA=str(folder / "data"))
         trials = [each for modality in COMMANDS for each in killed(nursery, folder / modality, modality)]
         nursery.close()
     with RESULTS.open("w", newline="") as file:

@@ -19,7 +19,7 @@ from repro import encoders
 from repro.image import model
 from repro.image.recipe import smoke
 from repro.run import fit
-from repro.run.store import Cell, Store, finished_cells, owner, read_record, trained
+from repro.run.store import Run, Store, finished_runs, owner, read_record, trained
 from repro.skeleton.recipe import quick
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, Refused, write
@@ -28,7 +28,7 @@ from tests.helpers.states import assert_equal_states
 
 STATE = {"step": 6, "seconds": 1.5, "learner": {"weight": torch.arange(300.0), "taken": 6, "names": ["a", "b"]}}
 BEFORE = {"step": 3, "seconds": 0.5, "learner": {}}
-CELL = Cell("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
+RUN = Run("skeletons", quick("synthetic", "CE"), 0, "quick", "synthetic", "d1", 1)
 RESULT = {"linear": 50.0, "knn1": 48, "select": "last", "cost": {"seconds": 2.5, "commit": "c", "finished": "2024"}}
 ODD = {  # what bytes and values do not come by: of the result and of the recipe
     "result.json": ({"linear": "50.0"}, {"knn1": "fifty"}, {"seed": 3}, {"value": 1.5}, {"select": 2},
@@ -79,15 +79,15 @@ def read_checkpoint(contents: bytes, folder: Path) -> None:
 def weights() -> bytes:
     """The file of a tiny encoder of images."""
     recipe = smoke("digits", "moco", projection=4)
-    cell = Cell("images", recipe, 0, "smoke", "digits", "d1", 2)
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setenv("REPRO_RUNS", folder)
+    run = Run("images", recipe, 0, "smoke", "digits", "d1", 2)
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
+        patch.setenv("REPRO_RUNS", place)
         made_up_images.use_tiny_trunk(patch)
         tiny = model.ImageModel(recipe.trunk, recipe.small, recipe.head, recipe.projection)
-        run = Store().run(cell)
-        run.finish(RESULT)
-        fit.save_checkpoint(run.folder, STATE | {"learner": {"model": tiny.state_dict()}})
-        return encoders.export(cell.id).read_bytes()
+        folder = Store().folder(run)
+        folder.finish(RESULT)
+        fit.save_checkpoint(folder.path, STATE | {"learner": {"model": tiny.state_dict()}})
+        return encoders.export(run.id).read_bytes()
 
 
 def damage_weights(contents: bytes, draw: Random) -> bytes:
@@ -121,8 +121,8 @@ def read_weights(contents: bytes, folder: Path) -> None:
 
 
 def results() -> list[dict[str, bytes]]:
-    """The folder of a finished cell."""
-    texts = {"result.json": RESULT, "recipe.json": CELL.describe(), "owner.json": {"process": 1, "host": "h"}}
+    """The folder of a finished run."""
+    texts = {"result.json": RESULT, "recipe.json": RUN.describe(), "owner.json": {"process": 1, "host": "h"}}
     found = {name: json.dumps(value, indent=1).encode() for name, value in texts.items()}
     return [found | {"progress.jsonl": b"".join(json.dumps(LINE | {"step": step}).encode() + b"\n" for step in (3, 6))}]
 
@@ -136,31 +136,31 @@ def damage_results(files: dict[str, bytes], draw: Random) -> dict[str, bytes]:
     return files | {name: damage(files[name], draw)}
 
 
-def read_results(files: dict[str, bytes], folder: Path) -> None:
-    """Read the cell as tables, exports, figures, waiting processes and the doctor do."""
-    store = Store(folder / "runs")
-    run = store.run(CELL)
+def read_results(files: dict[str, bytes], place: Path) -> None:
+    """Read the run as tables, exports, figures, waiting processes and the doctor do."""
+    store = Store(place / "runs")
+    folder = store.folder(RUN)
     for name, contents in files.items():
-        write(run.folder / name, contents)
-    assert 0 <= trained(run.folder) <= 1 and owner(run.folder)
-    fit._truncate(run.folder / "progress.jsonl", 6)
+        write(folder.path / name, contents)
+    assert 0 <= trained(folder.path) <= 1 and owner(folder.path)
+    fit._truncate(folder.path / "progress.jsonl", 6)
     problems: list[str] = []
-    rows = finished_cells(store, problems.append).to_dict("records")
+    rows = finished_runs(store, problems.append).to_dict("records")
     assert bool(problems) != bool(rows), "what is left out is not what is told"
     if problems:
         raise Refused(problems[0])
-    cell = read_record(run.folder)
-    result = run.result
+    run = read_record(folder.path)
+    result = folder.result
     stated = {name: json.loads(files[f"{name}.json"]) for name in ("result", "recipe")}
-    assert result == stated["result"] == cell.pop("metrics") | {"cost": cell.pop("cost")}
-    assert cell == stated["recipe"]
+    assert result == stated["result"] == run.pop("metrics") | {"cost": run.pop("cost")}
+    assert run == stated["recipe"]
     assert all(math.isfinite(value) for value in result.values() if type(value) in (int, float))
     assert json.loads(rows[0]["metrics"]) == {name: value for name, value in result.items() if name != "cost"}
-    assert np.isfinite(run.frame("progress").to_numpy()).all()
+    assert np.isfinite(folder.frame("progress").to_numpy()).all()
 
 
 KINDS = {
     "checkpoint": Kind(lambda: [checkpoint()], damage_checkpoint, read_checkpoint, ["checkpoint.pt"]),
     "safetensors": Kind(lambda: [weights()], damage_weights, read_weights, ["encoder.safetensors"]),
-    "result files": Kind(results, damage_results, read_results, [CELL.id]),
+    "result files": Kind(results, damage_results, read_results, [RUN.id]),
 }

@@ -23,7 +23,7 @@ from repro.data.files import download
 from repro.data.manifest import Archive
 from tests.campaigns import mutations
 
-pytestmark = pytest.mark.usefixtures("runs")
+pytestmark = pytest.mark.usefixtures("runs_root")
 
 
 def held(path):
@@ -32,8 +32,8 @@ def held(path):
     return {file.relative_to(place).as_posix(): file.read_bytes() for file in files.listed(place)}
 
 
-def copies(runs):
-    return sorted(path.name for path in (runs / "prepared" / "unpacked").glob("*") if path.is_dir())
+def copies(runs_root):
+    return sorted(path.name for path in (runs_root / "prepared" / "unpacked").glob("*") if path.is_dir())
 
 
 @pytest.mark.parametrize(("name", "write", "outer"), [
@@ -164,12 +164,13 @@ HOSTILE = [  # what writes an archive, and what is said of it
 
 @pytest.mark.parametrize(("write", "message"), HOSTILE)
 def test_what_is_damaged_or_could_be_read_in_two_ways_is_refused_by_name_and_nothing_is_unpacked(
-        tmp_path, runs, write, message):
+        tmp_path, runs_root, write, message):
     path = tmp_path / "things.archive"
     write(path)
     with pytest.raises(ValueError, match=rf"(?s){path}.*{message}"):
         files.folder(path)
-    assert copies(runs) == [] and not (tmp_path / "a.wav").exists() and not (runs / "prepared" / "a.wav").exists()
+    assert copies(runs_root) == [] and not (tmp_path / "a.wav").exists()
+    assert not (runs_root / "prepared" / "a.wav").exists()
 
 
 def test_a_compressed_stream_is_read_to_its_end(tmp_path):
@@ -228,25 +229,25 @@ def test_files_above_the_limit_are_not_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 @pytest.mark.parametrize("wrong", [{"members": 2}, {"bytes": 10247}])
-def test_what_is_declared_is_compared_before_anything_is_unpacked(tmp_path, runs, write, wrong):
+def test_what_is_declared_is_compared_before_anything_is_unpacked(tmp_path, runs_root, write, wrong):
     path = write(tmp_path / "things.archive")
     with pytest.raises(ValueError, match=rf"{path} has (3 of 2 files|10,246 of 10,247 bytes); fetch it again"):
         files.folder(path, Archive(name="things.archive", **wrong))
-    assert copies(runs) == []
+    assert copies(runs_root) == []
 
 
-def test_a_disk_that_is_too_full_says_what_is_needed(tmp_path, runs, monkeypatch):
+def test_a_disk_that_is_too_full_says_what_is_needed(tmp_path, runs_root, monkeypatch):
     path = write_zip(tmp_path / "things.zip")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 4, 5))
     with pytest.raises(OSError, match=r"3 files, 10,246 bytes, of which 5 are free \(make room there"):
         files.folder(path)
-    assert copies(runs) == []
+    assert copies(runs_root) == []
 
 
 # ---------------------------------------------------------------------------------------------- the copies
 
 
-def test_an_archive_is_unpacked_once_and_again_when_it_is_exchanged(tmp_path, runs, monkeypatch, capsys):
+def test_an_archive_is_unpacked_once_and_again_when_it_is_exchanged(tmp_path, runs_root, monkeypatch, capsys):
     one, other = (write_zip(tmp_path / name / "x.zip", {"a.wav": name.encode()}) for name in ("one", "two"))
     os.utime(one, ns=(1, 1))
     os.utime(other, ns=(1, 1))  # of the same name, size and time
@@ -256,7 +257,7 @@ def test_an_archive_is_unpacked_once_and_again_when_it_is_exchanged(tmp_path, ru
         assert held(one) == {"things/a.wav": b"one"}
     write_zip(one, {"a.wav": b"new"})
     os.utime(one, ns=(1, 1))
-    assert held(one) == {"things/a.wav": b"new"} and len(copies(runs)) == 2
+    assert held(one) == {"things/a.wav": b"new"} and len(copies(runs_root)) == 2
     assert "has changed" not in capsys.readouterr().err
 
 
@@ -278,21 +279,21 @@ def test_a_copy_that_was_not_unpacked_to_the_end_is_no_copy(tmp_path, monkeypatc
     assert files.members(path) == sorted(FILES.items()) and list(files.unneeded()) == []
 
 
-def test_a_copy_is_read_where_nothing_can_be_written(tmp_path, runs):
+def test_a_copy_is_read_where_nothing_can_be_written(tmp_path, runs_root):
     path = write_zip(tmp_path / "things.zip")
     files.folder(path)
-    with read_only(runs / "prepared" / "unpacked"):
+    with read_only(runs_root / "prepared" / "unpacked"):
         assert files.members(path) == sorted(FILES.items())
 
 
-def test_copies_of_archives_that_are_gone_are_named(tmp_path, runs):
+def test_copies_of_archives_that_are_gone_are_named(tmp_path, runs_root):
     kept, gone = (write_zip(tmp_path / name) for name in ("kept.zip", "gone.zip"))
     place = [files.folder(path) for path in (kept, gone)][1]
     assert list(files.unneeded()) == []
     gone.unlink()
     assert list(files.unneeded()) == [place]
     files.forget(kept)
-    assert copies(runs) == [place.name]
+    assert copies(runs_root) == [place.name]
 
 
 # ---------------------------------------------------------------------------------------------- what is here

@@ -19,7 +19,7 @@ ROWS = np.frombuffer(b"".join(FILES.values()), np.uint8)
 
 
 @pytest.fixture
-def items(runs, tmp_path):
+def items(runs_root, tmp_path):
     """Writes files and returns them by name."""
     def write(files=FILES):
         (tmp_path / "files").mkdir(exist_ok=True)
@@ -38,42 +38,42 @@ def built(items, log=None, *, skip_bad=False, workers=1):
     return source(items, log, subset=skip_bad).prepare(skip_bad=skip_bad, workers=workers)
 
 
-def left_behind(runs):
-    return sorted(path.name for path in runs.rglob("*") if path.is_file())
+def left_behind(runs_root):
+    return sorted(path.name for path in runs_root.rglob("*") if path.is_file())
 
 
 WHOLE = ["form.jsonl", "form.lock", "form.pairs.npy", "form.rows.npy"]
 
 
-def assert_whole(made, runs):
+def assert_whole(made, runs_root):
     np.testing.assert_array_equal(made.arrays["rows"], ROWS)
     np.testing.assert_array_equal(made.arrays["pairs"], np.stack([ROWS, ROWS], axis=1))
-    assert made.arrays["pairs"].dtype == np.float32 and left_behind(runs) == WHOLE
+    assert made.arrays["pairs"].dtype == np.float32 and left_behind(runs_root) == WHOLE
     assert made.first_rows("rows").tolist() == [0, 3, 3, 8, 10]
     assert [record["first"] for record in made.usable] == list(FILES) and not made.bad
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_rows_of_all_items_lie_end_to_end_and_are_made_once(items, runs, workers):
+def test_rows_of_all_items_lie_end_to_end_and_are_made_once(items, runs_root, workers):
     log, things = [], items()
-    assert_whole(built(things, log, workers=workers), runs)
+    assert_whole(built(things, log, workers=workers), runs_root)
     log.clear()
     again = built(things, log)
-    assert_whole(again, runs)
+    assert_whole(again, runs_root)
     assert log == []
     again.arrays["rows"][:] = 0  # reaches no file
-    assert_whole(source(things).load(), runs)
+    assert_whole(source(things).load(), runs_root)
     assert built(items({name: b"" for name in FILES})).arrays["pairs"].shape == (0, 2)
 
 
-def test_what_is_joined_is_flushed_to_the_disk_and_no_part_of_it(items, runs, monkeypatch):
+def test_what_is_joined_is_flushed_to_the_disk_and_no_part_of_it(items, runs_root, monkeypatch):
     flushed = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}")))
     built(items())
     assert [os.path.basename(path)[1:-17] for path in flushed] == ["form.rows.npy", "form.pairs.npy", "form.jsonl"]
 
 
-def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, runs):
+def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, runs_root):
     log, things = [], items(FILES | {"b": b"bad", "d": b"bad.."})
     with pytest.raises(ValueError) as raised:
         built(things, log)
@@ -86,10 +86,10 @@ def test_bad_files_are_named_and_counted_and_left_out_only_when_asked(items, run
     assert built(things, log, skip_bad=True).bad == source(things, subset=True).load().bad == made.bad and log == []
     with pytest.raises(ValueError, match=r"(?s)things: 2 files cannot.*`repro data prepare things` again, or accept"):
         source(things).load()
-    (runs.parent / "files" / "b").write_bytes(b"yes")  # mended without another size
+    (runs_root.parent / "files" / "b").write_bytes(b"yes")  # mended without another size
     with pytest.raises(ValueError, match=r"1 files cannot be used:\n  d: says"):
         built(things, log)
-    (runs.parent / "files" / "d").write_bytes(b"right")
+    (runs_root.parent / "files" / "d").write_bytes(b"right")
     assert built(things, log).arrays["rows"].tobytes() == b"abcyeshelloright" and log == [*FILES, "d"]
 
 
@@ -136,14 +136,14 @@ def test_what_other_code_or_other_names_have_made_lies_elsewhere(items):
     ("form.jsonl", lambda whole: whole.replace(b'"rows": 5', b'"rows": 4')), ("form.jsonl", lambda whole: whole[:-20]),
     ("form.jsonl", lambda whole: b""), ("form.jsonl", lambda whole: b"\0" * 9), ("form.jsonl", lambda whole: b"5\n"),
 ])
-def test_damage_is_named_and_mended(items, runs, file, damage):
+def test_damage_is_named_and_mended(items, runs_root, file, damage):
     things = items()
     built(things)
     path = source(things).path.with_name(file)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=r"form\.jsonl or its arrays are damaged .*; run `repro data prepare things`"):
         source(things).load()
-    assert_whole(built(things), runs)
+    assert_whole(built(things), runs_root)
 
 
 def test_an_array_too_large_to_hash_is_taken_at_its_size(items, monkeypatch):
@@ -218,34 +218,34 @@ def start(tmp_path, workers=1, last=""):
 @pytest.mark.parametrize(("last", "unread"), [
     ("c", ["c", "d"]), ("0000002-5.npz", ["c", "d"]), ("form.rows.npy", []), ("form.jsonl", []), ("form.parts", []),
 ])
-def test_a_killed_preparation_goes_on_where_it_was(items, runs, tmp_path, last, unread):
+def test_a_killed_preparation_goes_on_where_it_was(items, runs_root, tmp_path, last, unread):
     things, log = items(), []
     process = start(tmp_path, last=last)
     process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL and left_behind(runs) != WHOLE
-    assert_whole(built(things, log), runs)
+    assert process.returncode == -signal.SIGKILL and left_behind(runs_root) != WHOLE
+    assert_whole(built(things, log), runs_root)
     assert log == unread
 
 
 @pytest.mark.parametrize("tear", [lambda whole: b"", lambda whole: whole[:-9], lambda whole: bytes(len(whole)),
                                   lambda whole: whole.replace(b"hello", b"\0\0\0\0\0")])
-def test_a_part_that_a_loss_of_power_has_torn_is_made_again(items, runs, tmp_path, tear):
+def test_a_part_that_a_loss_of_power_has_torn_is_made_again(items, runs_root, tmp_path, tear):
     things, log = items(), []
     start(tmp_path, last="form.rows.npy").communicate(timeout=60)
-    part, = runs.rglob("0000002-5.npz")
+    part, = runs_root.rglob("0000002-5.npz")
     whole = part.read_bytes()
     part.write_bytes(tear(whole))
     assert part.read_bytes() != whole
-    assert_whole(built(things, log), runs)
+    assert_whole(built(things, log), runs_root)
     assert log == ["c"]
 
 
-def test_a_killed_worker_is_an_error_that_says_what_to_do(items, runs, tmp_path):
+def test_a_killed_worker_is_an_error_that_says_what_to_do(items, runs_root, tmp_path):
     things = items()
     process = start(tmp_path, workers=2, last="c")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and "ChildProcessError: one of the processes that read was killed" in errors
-    assert_whole(built(things), runs)
+    assert_whole(built(things), runs_root)
 
 
 def test_several_at_once_read_once(items, tmp_path):
@@ -260,19 +260,19 @@ def test_several_at_once_read_once(items, tmp_path):
 # ------------------------------------------------------------------------------------------------ made once
 
 
-def test_it_is_made_where_it_is_missing_or_damaged(runs):
+def test_it_is_made_where_it_is_missing_or_damaged(runs_root):
     values = [{"x": np.arange(3)}]
     made_once("it[1].x", "text", values.pop)
     np.testing.assert_array_equal(made_once("it[1].x", "text", values.pop)["x"], np.arange(3))  # no value: it was read
-    path, = (runs / "prepared").glob("it*.npz")
+    path, = (runs_root / "prepared").glob("it*.npz")
     path.write_bytes(path.read_bytes()[:-9])
     assert made_once("it[1].x", "text", lambda: {"y": np.zeros(2)}).keys() == npz.read(path).keys() == {"y"}
     assert made_once("it[1].x", "another", dict) == made_once("other", "text", dict) == {}
 
 
-def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(runs):
+def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(runs_root):
     made_once("it[1]", "text", dict)
-    path, = (runs / "prepared").glob("it*.npz")
+    path, = (runs_root / "prepared").glob("it*.npz")
     path.unlink()
     ours, others = (path.with_name(f".{name}.0123456789abcdef") for name in (path.name, path.name.replace("[1]", "1")))
     for leftover in (ours, others):
@@ -283,7 +283,7 @@ def test_what_a_killed_process_left_goes_with_the_next_making_and_nothing_else(r
         assert made_once("it[1]", "text", lambda: 1 / 0) == {}
 
 
-def test_nothing_stays_of_a_making_that_fails(runs):
+def test_nothing_stays_of_a_making_that_fails(runs_root):
     with pytest.raises(ZeroDivisionError):
         made_once("it", "text", lambda: 1 / 0)
-    assert [path.suffix for path in (runs / "prepared").iterdir()] == [".lock"]
+    assert [path.suffix for path in (runs_root / "prepared").iterdir()] == [".lock"]

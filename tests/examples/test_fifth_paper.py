@@ -16,12 +16,12 @@ words = "run predictor --preset smoke --engine local --workers 2 --device cpu --
 run(*words.split())
 print("started by", os.getpid())
 run("recipe", "predictor", "--method", "byol")
-for path in manifest.runs_root().glob("cells/*/recipe.json"):  # smoke runs decide no claim
+for path in manifest.runs_root().glob("runs/*/recipe.json"):  # smoke runs decide no claim
     path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
 run("figures", "predictor_digits")
 run("claims", "--paper", "BYOL")
-cells = map(os.path.dirname, manifest.runs_root().glob("cells/*/checkpoint.pt"))
-id = next(os.path.basename(cell) for cell in cells if json.load(open(f"{cell}/recipe.json"))["seed"] == 1)
+runs = map(os.path.dirname, manifest.runs_root().glob("runs/*/checkpoint.pt"))
+id = next(os.path.basename(run) for folder in folders if json.load(open(f"{run}/recipe.json"))["seed"] == 1)
 run("results", "weights", id, "--output", "byol.safetensors")
 run("results", "list")
 """
@@ -48,12 +48,12 @@ def executed(copy):
 
 @pytest.fixture(scope="module")
 def told(copy, executed):
-    """What the commands print, by their first word; the notebook has trained two cells before."""
+    """What the commands print, by their first word; the notebook has trained two runs before."""
     return {words.split()[0]: text for words, text in run(copy, COMMANDS).items()}
 
 
 def test_a_notebook_takes_its_fields_and_shows_its_figure(executed):
-    assert "2 cells of preset smoke on digits, 0 finished" in printed(executed)
+    assert "2 runs of preset smoke on digits, 0 finished" in printed(executed)
     assert "predictor=64" in tables(executed)[0]
     assert len(outputs(executed, "image/png")) == 1
 
@@ -62,9 +62,9 @@ def test_its_table_is_trained_in_worker_processes_and_printed(told, copy):
     title, header, *rows, starter = told["run"].splitlines()
     assert title == "digits, smoke recipe" and header.split() == ["method", "ours"]
     assert [row.split()[0] for row in rows] == ["without", "byol"] and all(row.endswith(" (2)") for row in rows)
-    cells = [path.parent for path in (copy / "runs" / "cells").glob("*/result.json")]
-    owners = {json.loads((cell / "owner.json").read_text())["process"] for cell in cells}
-    assert len(cells) == 5 and len(owners) >= 2 and int(starter.split()[-1]) not in owners
+    folders = [path.parent for path in (copy / "runs" / "runs").glob("*/result.json")]
+    owners = {json.loads((folder / "owner.json").read_text())["process"] for folder in folders}
+    assert len(folders) == 5 and len(owners) >= 2 and int(starter.split()[-1]) not in owners
 
 
 def test_its_recipe_has_its_own_fields_and_sources(told):
@@ -81,7 +81,7 @@ def test_its_figure_and_claim_are_there(told, copy):
     assert line.startswith("B1 ") and "Without the predictor nothing is learned." in line
 
 
-def test_its_cells_are_listed(told):
+def test_its_runs_are_listed(told):
     rows = [line.split() for line in told["results"].splitlines() if " yours " in line]
     assert sorted((row[-1], row[1], row[7]) for row in rows) == [
         ("byol", "byol", "linear"), ("byol", "byol", "linear"), ("predictor=64", "byol", "linear"),

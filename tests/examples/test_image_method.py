@@ -22,13 +22,13 @@ def test_it_is_trained_with_the_parts_and_fields_that_it_needs_and_drawn(tmp_pat
     copy, told = changed(tmp_path, "image_method", TOUCHED, COMMANDS)
     _, header, *rows = next(iter(told.values())).splitlines()
     assert [row.split()[0] for row in rows] == ["vicreg", "random"] and header.split() == ["method", "ours"]
-    assert "6 cells" in told["run image_methods --preset smoke --plan"]  # the table's own rows
+    assert "6 runs" in told["run image_methods --preset smoke --plan"]  # the table's own rows
     recipe = told["recipe image_methods --method vicreg"]
     lines = {line.split()[0]: line.split(maxsplit=2)[1:] for line in recipe.splitlines()}
     assert lines["key_view"] == ["strong", "VICReg, section 4: both views are alike"]
     assert not {"temperature", "dictionary", "momentum", "momentum_copied", "shuffle", "keys"} & lines.keys()
     trained = {json.loads(path.read_text())["recipe"]["method"]: path.parent
-               for path in (copy / "runs" / "cells").glob("*/recipe.json")}
+               for path in (copy / "runs" / "runs").glob("*/recipe.json")}
     state = load_checkpoint(trained["vicreg"])["learner"]
     assert {"model", "optimiser"} <= state.keys() and not {"keys", "dictionary"} & state.keys()
     assert "vicreg" in (copy / "drawn.svg").read_text()

@@ -21,5 +21,5 @@ def test_it_is_trained_beside_the_printed_ones_in_the_order_of_the_terms_and_dra
     assert header.split() == ["objectives", "ours"]  # nothing is printed
     recipe = told["recipe taxonomy --objectives UE+AE --preset smoke"]
     assert "AE+UE" in next(line for line in recipe.splitlines() if line.startswith("objectives "))
-    assert "16 cells" in told["run taxonomy --preset smoke --plan"]
+    assert "16 runs" in told["run taxonomy --preset smoke --plan"]
     assert "UE" in (copy / "drawn.svg").read_text()

@@ -24,7 +24,7 @@ run("data", "list")
 run("recipe", "taxonomy", "--dataset", "utd_mhad")
 run("run", "taxonomy", "--dataset", "utd_mhad", "--preset", "smoke", "--objectives", "AE+CE", "--engine", "inline",
     "--device", "cpu")
-id = next(path.parent.name for path in manifest.runs_root().glob("cells/*/checkpoint.pt"))
+id = next(path.parent.name for path in manifest.runs_root().glob("runs/*/checkpoint.pt"))
 run("results", "weights", id, "--output", "utd.safetensors")
 loaded = data.load("utd_mhad")
 encoder = repro.load("utd.safetensors")

@@ -1,7 +1,7 @@
 """The net under a change of the package's spine: what it made before, recorded, and tests that it still makes it.
 
     recipes.json    every preset's recipe of every study, data set and method
-    ids.json        the cells that tables need, by what they are asked for, and their ids
+    ids.json        the runs that tables need, by what they are asked for, and their ids
     rows.csv        the rows that tables make of made-up results, beside the printed numbers
     results.json    what smoke-size trainings of every method and variant measure
 

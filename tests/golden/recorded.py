@@ -26,7 +26,7 @@ from repro.audiovisual.recipe import CLIPS
 from repro.image.recipe import IMAGES
 from repro.run.device import threads
 from repro.run.fit import load_checkpoint
-from repro.run.store import Cell, Store
+from repro.run.store import Run, Store
 from repro.run.training import train
 from repro.skeleton.recipe import SKELETONS
 from repro.table import Table
@@ -75,8 +75,8 @@ def changed(values: Fields, first: Fields) -> dict[str, Any]:
             if name not in values or name not in first or values[name] != first[name]}
 
 
-def asked_cells(request: Fields) -> tuple[Table, list[Cell]]:
-    """A table and the cells that a request is about.
+def asked_runs(request: Fields) -> tuple[Table, list[Run]]:
+    """A table and the runs that a request is about.
 
     Where a label is given all data sets have it, and a digest that is made up: none is read.
     """
@@ -87,28 +87,28 @@ def asked_cells(request: Fields) -> tuple[Table, list[Cell]]:
     choices = {"seeds": ",".join(map(str, request["seeds"])), "preset": request["preset"], "device": "cpu"}
     texts = {name: ",".join(str(value).replace(",", "+") if name == "targets" else str(value) for value in values)
              for name, values in request["fields"].items()}  # as users type them
-    return table, table.cells(request["dataset"], variant=request["variant"], **choices, **texts)
+    return table, table.runs(request["dataset"], variant=request["variant"], **choices, **texts)
 
 
-def cells(request: Fields) -> dict[str, Any]:
-    """The cells of a request by their ids: the seed, and the fields that leave the preset's recipe of the method.
+def runs(request: Fields) -> dict[str, Any]:
+    """The runs of a request by their ids: the seed, and the fields that leave the preset's recipe of the method.
 
     Of all of them `data`, the digests, shortened, with the version of the training.
     """
-    table, asked = asked_cells(request)
+    table, asked = asked_runs(request)
     preset, named = "quick" if request["preset"] == "auto" else request["preset"], table.study.recipe.named_by
     by_id, data = {}, set()
-    for cell in asked:
-        method = getattr(cell.recipe, named)
+    for run in asked:
+        method = getattr(run.recipe, named)
         usual = table.study.presets[preset](request["dataset"], method).to_dict()
-        by_id[cell.id] = {"seed": cell.seed, named: method} | changed(cell.recipe.to_dict(), usual)
-        data.add((cell.digest[:16], cell.version))
-    return {"data": [[*pair] for pair in sorted(data)], "cells": by_id}
+        by_id[run.id] = {"seed": run.seed, named: method} | changed(run.recipe.to_dict(), usual)
+        data.add((run.digest[:16], run.version))
+    return {"data": [[*pair] for pair in sorted(data)], "runs": by_id}
 
 
-def measures(cell: Cell) -> dict[str, float]:
-    """Made-up results of a cell: from its id alone, so that they do not depend on the order of cells."""
-    fields = cell.recipe.to_dict()
+def measures(run: Run) -> dict[str, float]:
+    """Made-up results of a run: from its id alone, so that they do not depend on the order of runs."""
+    fields = run.recipe.to_dict()
     if "objectives" in fields:
         names = ["linear", "linear_best", "linear_without_copies", "linear_standardised",
                  "linear_standardised_without_copies", "knn1",
@@ -121,11 +121,11 @@ def measures(cell: Cell) -> dict[str, float]:
         names = ["linear", "linear_held_out"] if characters else [*filter(None, fields["targets"].split(","))]
         names += ["trained_on"]
         names += ["categories_video", "categories_audio", "expected"] if fields["method"] == "cmacc" else []
-    return {name: made_up(cell.id, name) for name in names}
+    return {name: made_up(run.id, name) for name in names}
 
 
 def made_up(id: str, name: str) -> float:
-    """A number from 0 to 100 with two decimals, of a cell's id and the name of a measure."""
+    """A number from 0 to 100 with two decimals, of a run's id and the name of a measure."""
     return int(hashlib.sha256(f"{id} {name}".encode()).hexdigest()[:8], 16) % 10_000 / 100
 
 
@@ -141,13 +141,13 @@ def laid_out() -> list[dict[str, Any]]:
 
 def rows(request: Fields) -> list[dict[str, Any]]:
     """The rows that a request's table makes of made-up results, beside the printed numbers."""
-    table, asked = asked_cells(request)
+    table, asked = asked_runs(request)
     stored = []
-    for cell in asked:
-        parts = {"changes": cell.changes, "recipe": cell.recipe.to_dict(), "metrics": measures(cell)}
+    for run in asked:
+        parts = {"changes": run.changes, "recipe": run.recipe.to_dict(), "metrics": measures(run)}
         texts = {name: json.dumps(part) for name, part in parts.items()}
-        stored.append(cell.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
-    made = table.numbers({cell.id: cell for cell in asked}, DataFrame(stored),
+        stored.append(run.describe() | texts | {"cost": '{"finished": ""}', "commit": ""})
+    made = table.numbers({run.id: run for run in asked}, DataFrame(stored),
                          table.columns_asked(request["fields"]))
     return [plain(row) for row in made.to_dict("records")]
 
@@ -170,13 +170,13 @@ def trained(training: Fields) -> tuple[dict[str, float], list[torch.Tensor]]:
     name, dataset, method, seed, tiny_trunk, fields = (training[name] for name in TRAINING)
     study = STUDIES[name]
     recipe = study.presets["smoke"](dataset, method, **fields)
-    with tempfile.TemporaryDirectory() as folder, MonkeyPatch.context() as patched, tqdm(disable=True) as progress:
+    with tempfile.TemporaryDirectory() as place, MonkeyPatch.context() as patched, tqdm(disable=True) as progress:
         if tiny_trunk:
             use_tiny_trunk(patched)
-        run = Store(folder).run(Cell("golden", recipe, seed, "smoke", dataset, study.load(recipe).digest, 0))
-        with run.claim(), threads(recipe.threads):
-            result = finish(train(run, progress, study=study, device=torch.device("cpu")))
-        log, state = run.folder / "progress.jsonl", load_checkpoint(run.folder)
+        folder = Store(place).folder(Run("golden", recipe, seed, "smoke", dataset, study.load(recipe).digest, 0))
+        with folder.claim(), threads(recipe.threads):
+            result = finish(train(folder, progress, study=study, device=torch.device("cpu")))
+        log, state = folder.path / "progress.jsonl", load_checkpoint(folder.path)
         last = json.loads(log.read_text().splitlines()[-1]) if log.exists() else {}
     measured = {name: value for name, value in result.items() if name not in ("cost", "select")}
     measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", "of", "seconds")}
@@ -203,11 +203,11 @@ def recorded_ids() -> str:
     """ids.json"""
     requests, every = [], {}
     for request in read("ids.json")["requests"]:
-        made = cells(request)
-        every |= made["cells"]
+        made = runs(request)
+        every |= made["runs"]
         requests.append({name: request[name] for name in REQUEST} | {"data": made["data"]})
-        requests[-1]["ids"] = " ".join(made["cells"])
-    return by_line({"requests": requests, "cells": every}, 2)
+        requests[-1]["ids"] = " ".join(made["runs"])
+    return by_line({"requests": requests, "runs": every}, 2)
 
 
 def recorded_rows() -> str:

@@ -16,7 +16,7 @@ COUNTED = ("last knn1", "last categories_video", "last categories_audio")
 FLIPPED = 1.5  # percent of samples whose prediction may flip with the order in which a processor adds
 
 
-pytestmark = pytest.mark.usefixtures("clips_prepared", "runs")
+pytestmark = pytest.mark.usefixtures("clips_prepared", "runs_root")
 
 
 @pytest.mark.parametrize("study", RECIPES)
@@ -27,11 +27,11 @@ def test_recipes_of_presets(study):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_cells_and_their_ids(table):
+def test_runs_and_their_ids(table):
     for request in IDS["requests"]:
         if request["table"] == table:
-            expected = {id: IDS["cells"][id] for id in request["ids"].split()}
-            assert recorded.cells(request) == {"data": request["data"], "cells": expected}, request
+            expected = {id: IDS["runs"][id] for id in request["ids"].split()}
+            assert recorded.runs(request) == {"data": request["data"], "runs": expected}, request
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -1,4 +1,4 @@
-"""A small cell killed at a drawn moment, run again to its end, and compared with an undisturbed one."""
+"""A small run killed at a drawn moment, run again to its end, and compared with an undisturbed one."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nursery import Nursery, until
-from small_cells import PHASES
+from small_runs import PHASES
 from states import differences, outcome
 
 TWICE = 3  # every third run that is killed is killed once more

@@ -1,4 +1,4 @@
-"""Parts of a book: a notebook with every kind of output, one whose outputs are hostile, and cells with such names."""
+"""Parts of a book: a notebook with every kind of output, one whose outputs are hostile, and runs with such names."""
 
 import base64
 import html
@@ -78,8 +78,8 @@ def hostile():
     ])
 
 
-def cells():
-    """Of two studies: three cells, which differ in layers, not in units, one of them without a probe; and one cell."""
+def runs():
+    """Of two studies: three runs, which differ in layers, not in units, one of them without a probe; and one run."""
     shared = {"study": "skeletons", "preset": "quick", "digest": "d", "version": 3, "changes": {}, "commit": "c",
               "cost": {"seconds": 5400.0}, "finished": "2026-11-23", "measure": "linear"}
     rows = [

@@ -10,7 +10,7 @@ from torch import nn
 
 from repro.recipe import Recipe, setting
 from repro.run.learner import Learner
-from repro.run.store import COLUMNS, Cell
+from repro.run.store import COLUMNS, Run
 from repro.table import Study
 
 
@@ -100,18 +100,18 @@ TOY = Study(
 )
 
 
-def cell_of(study, recipe, seed, preset, changes=None):
-    """The cell of a recipe and a seed on the data that are here."""
-    return study.on_data(Cell(study.name, recipe, seed, preset, recipe.dataset, "", study.version, study.evaluation,
+def run_of(study, recipe, seed, preset, changes=None):
+    """The run of a recipe and a seed on the data that are here."""
+    return study.on_data(Run(study.name, recipe, seed, preset, recipe.dataset, "", study.version, study.evaluation,
                               changes or {}, study.trained(recipe, preset)))
 
 
 def stored(method="plain", linear=50.0, *, seed=0, preset="paper", dataset="ucla", version=3, digest="d", study="toys",
            finished="2026-01-01T00:00:00+00:00", measures=None, recipe=None, told=True, **changes):
-    """A row of cells.csv: a finished cell with these `changes`; `told` is whether it says which they are."""
+    """A row of runs.csv: a finished run with these `changes`; `told` is whether it says which they are."""
     make = TOY.presets[preset]
     recipe = recipe or make(dataset.partition(" (")[0], method, subset=" (" in dataset, **changes).to_dict()
-    id = Cell(study, Toy.from_dict(recipe), seed, preset, dataset, digest, version).id
+    id = Run(study, Toy.from_dict(recipe), seed, preset, dataset, digest, version).id
     row = {"id": id, "study": study, "seed": seed, "preset": preset, "dataset": dataset}
     row |= {"digest": digest, "version": version, "changes": json.dumps(changes if told else None, sort_keys=True)}
     row |= {"recipe": json.dumps(recipe, sort_keys=True), "cost": json.dumps({"finished": finished}), "commit": "c"}

@@ -1,4 +1,4 @@
-"""What is left of drawing figures again from exported cells."""
+"""What is left of drawing figures again from exported runs."""
 
 import contextlib
 import hashlib
@@ -17,14 +17,14 @@ from repro.papers import drawing
 from repro.run.store import COLUMNS
 
 
-def redraw(folder, cells=None, *saved, pictures=None):
-    """Write and draw these experiments and pictures, of these cells alone, in this process.
+def redraw(folder, runs=None, *saved, pictures=None):
+    """Write and draw these experiments and pictures, of these runs alone, in this process.
 
     Returns the files, and the errors by name.
     """
-    cells = pd.DataFrame(columns=COLUMNS) if cells is None else cells
+    runs = pd.DataFrame(columns=COLUMNS) if runs is None else runs
     by_name = {experiment.name: experiment for experiment in saved}
-    with (patch.object(drawing, "everything", lambda: cells.assign(whose="ours")),
+    with (patch.object(drawing, "everything", lambda: runs.assign(whose="ours")),
           patch.object(papers, "pictures", lambda: pictures or {}),
           patch.object(papers, "saved", lambda: by_name),
           patch.object(experiments, "find", by_name.__getitem__),
@@ -32,7 +32,7 @@ def redraw(folder, cells=None, *saved, pictures=None):
         return drawing.redraw(folder)
 
 
-def killed(name, cells, stem, required):
+def killed(name, runs, stem, required):
     """Stands for drawing; ends the process that draws one of the pictures."""
     if name == "b":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Two processes of `torchrun` that share image cells: their steps, or the command line, which can be killed.
+"""Two processes of `torchrun` that share image runs: their steps, or the command line, which can be killed.
 
     steps FOLDER                 writes what each process computes to FOLDER/RANK.pt
     CHECKPOINTS WORDS...         `repro WORDS...`, killed after so many checkpoints (0: never)

@@ -416,7 +416,7 @@ def test_a_damaged_picture_of_imagenet_is_named(imagenet):
 
 
 def test_what_images_are_normalised_by_tells_data_apart(monkeypatch):
-    """But for the values that cells were trained with before it did, whose digests are of the pictures alone."""
+    """But for the values that runs were trained with before it did, whose digests are of the pictures alone."""
     pictures = readers.Pictures(pixels(1, 32), np.zeros(1, int), np.zeros(1, int), ("a",), "ab")
     assert [data.digest_of(name, pictures) for name in DATASETS] == ["ab"] * len(DATASETS)
     digest, digits = data.load("digits").digest, DATASETS["digits"]

@@ -1,4 +1,4 @@
-"""Image cells under `torchrun` in two processes, killed and started again, beside the same cells in one process."""
+"""Image runs under `torchrun` in two processes, killed and started again, beside the same runs in one process."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ ONE_IMAGE = 100 / 450  # of the test split, in percent
 def launched(tmp_path_factory):
     """The folders of one and of two processes, and what the latter said: killed at the first checkpoint, then ended.
 
-    Those that are killed are forks, as starting costs; that `torchrun` starts such cells, the last launch shows.
+    Those that are killed are forks, as starting costs; that `torchrun` starts such runs, the last launch shows.
     """
     one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
     with pytest.MonkeyPatch.context() as patch:
@@ -25,7 +25,7 @@ def launched(tmp_path_factory):
         table = run_table("image_methods", preset="smoke", method=METHODS, engine="inline", device="cpu")
     words = ["run", "image_methods", "--preset", "smoke", "--method", ",".join(METHODS), "--device", "cpu", "--all"]
     killed = two_processes.forked(two, "1", *words)
-    left = {path.name for path in two.glob("cells/*/*")}
+    left = {path.name for path in two.glob("runs/*/*")}
     ended = two_processes.launched(two, "0", *words)
     return {"one": one, "two": two, "table": table, "killed": killed, "left": left, "ended": ended}
 
@@ -44,7 +44,7 @@ def test_a_killed_launch_is_taken_up_and_prints_the_table_of_one_process_once(la
 def test_results_of_two_processes_are_those_of_one(launched):
     expected, found = (
         {json.loads(path.with_name("recipe.json").read_text())["recipe"]["method"]: json.loads(path.read_text())
-         for path in launched[number].glob("cells/*/result.json")} for number in ("one", "two")
+         for path in launched[number].glob("runs/*/result.json")} for number in ("one", "two")
     )
     assert sorted(found) == METHODS
     for method, measures in found.items():

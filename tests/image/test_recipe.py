@@ -153,7 +153,7 @@ def test_released_ghost_groups_are_of_the_keys_alone_where_the_code_is_sces_and_
         recipe = ImageRecipe(method=method, **changes)
         expected = {"random": (1, 1), "ressl": (1, 8), "sce": (1, 8)}
         assert (recipe.query_groups, recipe.groups) == expected.get(method, (8, 8)), method
-    assert ImageRecipe(groups=8).query_groups == 8  # as cells were trained before the field existed
+    assert ImageRecipe(groups=8).query_groups == 8  # as runs were trained before the field existed
 
 
 OWN = {"random": METHODS["random"], "novel": Method(

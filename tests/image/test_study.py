@@ -1,4 +1,4 @@
-"""How images are trained and measured, also along training, and the weights that a cell leaves."""
+"""How images are trained and measured, also along training, and the weights that a run leaves."""
 
 import dataclasses
 import itertools
@@ -9,7 +9,7 @@ import pytest
 import torch
 from ended import finish
 from made_up_images import made_up, use_tiny_trunk
-from made_up_study import cell_of
+from made_up_study import run_of
 from tqdm import tqdm
 
 from repro import run_table
@@ -21,7 +21,7 @@ from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, METHODS, paper, smoke
 from repro.run import group, training
 from repro.run.evaluate import linear_probe
-from repro.run.store import Store, finished_cells
+from repro.run.store import Store, finished_runs
 from repro.run.training import checkpoint, restored
 
 CPU = torch.device("cpu")
@@ -139,26 +139,26 @@ def test_the_spread_is_a_deviation_over_the_test_split(data):
     assert study.measure(pretrainer)["embedding_spread"] == pytest.approx(expected, rel=1e-4)
 
 
-# ---------------------------------------------------------------------------------------------- a cell
+# ---------------------------------------------------------------------------------------------- a run
 
 
 @pytest.fixture
-def store(runs, monkeypatch, data):
+def store(runs_root, monkeypatch, data):
     """An empty store; every recipe's data are the made-up ones."""
     monkeypatch.setattr("repro.image.data.load_once", lambda *_, **__: data)
-    return Store(runs)
+    return Store(runs_root)
 
 
-def small_cell(method="moco", **changes):
-    return cell_of(IMAGES, smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+def small_run(method="moco", **changes):
+    return run_of(IMAGES, smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
 
 
 def trained(store, chosen):
-    """The result of the cell, and its run."""
-    run = store.run(chosen)
-    with run.claim():
-        run.finish(finish(training.train(run, tqdm(disable=True), study=IMAGES, device=CPU)))
-    return run.result, run
+    """The result of the run, and its folder."""
+    folder = store.folder(chosen)
+    with folder.claim():
+        folder.finish(finish(training.train(folder, tqdm(disable=True), study=IMAGES, device=CPU)))
+    return folder.result, folder
 
 
 # ---------------------------------------------------------------------------------------------- weights
@@ -166,7 +166,7 @@ def trained(store, chosen):
 
 @pytest.mark.parametrize("changes", [{}, {"channels_last": True, "groups": 2, "head": "moco_v2"}], ids=str)
 def test_weights_are_written_and_read_back(store, data, tmp_path, changes):
-    chosen = small_cell("moco", **changes)
+    chosen = small_run("moco", **changes)
     trained(store, chosen)
     path = export(chosen.id, tmp_path / "encoder.safetensors")
     model = study.trained_model(checkpoint(chosen.id, Store(store.root)), chosen.recipe)
@@ -184,11 +184,11 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, changes):
 
 
 def test_weights_of_a_study_that_has_none_in_files_are_refused(store):
-    chosen = small_cell()
-    _, run = trained(store, chosen)
-    described = json.loads((run.folder / "recipe.json").read_text())
-    (run.folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
-    with pytest.raises(ValueError, match="is a cell of clips; weights are those of images and skeletons"):
+    chosen = small_run()
+    _, folder = trained(store, chosen)
+    described = json.loads((folder.path / "recipe.json").read_text())
+    (folder.path / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
+    with pytest.raises(ValueError, match="is a run of clips; weights are those of images and skeletons"):
         export(chosen.id)
 
 
@@ -226,15 +226,15 @@ def test_what_processes_can_share_is_not_refused(monkeypatch):
     IMAGES.check(smoke("digits", "random"), CPU)  # which has no batches
 
 
-@pytest.mark.usefixtures("runs")
+@pytest.mark.usefixtures("runs_root")
 def test_a_small_table_of_all_methods():
     rows = run_table("image_methods", preset="smoke", method=",".join(METHODS), seeds="0,1")
     assert rows["method"].tolist() == list(METHODS) and rows["n_seeds"].tolist() == [2] * len(METHODS)
-    cells = IMAGES.tidy(finished_cells(Store()))
-    assert cells["embedding_spread"].nunique() == 2 * len(METHODS)
-    for cell in cells.to_dict("records"):
-        recipe = {name: cell[name] for name in IMAGES.fields}
-        assert recipe == smoke("digits", cell["method"]).to_dict()
-        assert all(0 <= cell[measure] <= 100 for measure in ("linear", "knn1"))
-        assert 0 < cell["embedding_spread"] <= 1 and cell["select"] == "last"
-        assert cell["cost"]["steps"] == (0 if cell["method"] == "random" else 2)
+    runs = IMAGES.tidy(finished_runs(Store()))
+    assert runs["embedding_spread"].nunique() == 2 * len(METHODS)
+    for run in runs.to_dict("records"):
+        recipe = {name: run[name] for name in IMAGES.fields}
+        assert recipe == smoke("digits", run["method"]).to_dict()
+        assert all(0 <= run[measure] <= 100 for measure in ("linear", "knn1"))
+        assert 0 < run["embedding_spread"] <= 1 and run["select"] == "last"
+        assert run["cost"]["steps"] == (0 if run["method"] == "random" else 2)

@@ -20,7 +20,7 @@ def rows(notebook):
 
 
 def runs(folder):
-    return sorted((folder / "runs").glob("cells/*/result.json"))
+    return sorted((folder / "runs").glob("runs/*/result.json"))
 
 
 def recipe_of(path):
@@ -38,7 +38,7 @@ def pictures(notebook):
 
 def test_taxonomy_with_two_objectives_and_again(tmp_path):
     notebook = executed("taxonomy", tmp_path, objectives="CE,random", subset="False", **SMOKE)
-    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
+    assert "2 runs of preset smoke on synthetic, 0 finished" in printed(notebook)
     assert [row[0] for row in rows(notebook)] == ["CE", "random"]  # in the order asked for
     linear = {recipe_of(path)["objectives"]: json.loads(path.read_text())["linear"] for path in runs(tmp_path)}
     assert sorted(linear) == ["CE", "random"]
@@ -50,12 +50,12 @@ def test_taxonomy_with_two_objectives_and_again(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in files}
     assert {path.name for path in files} == {"progress.jsonl", "result.json"}
     again = executed("taxonomy", tmp_path, objectives="CE,random", **SMOKE)
-    assert "2 cells of preset smoke on synthetic, 2 finished" in printed(again)
+    assert "2 runs of preset smoke on synthetic, 2 finished" in printed(again)
     assert {path: path.stat().st_mtime_ns for path in files} == before
     assert rows(again) == rows(notebook)
 
 
-def test_taxonomy_of_cells_without_curves_has_no_section_of_them(tmp_path):
+def test_taxonomy_of_runs_without_curves_has_no_section_of_them(tmp_path):
     notebook = executed("taxonomy", tmp_path, train="never", seeds="0-2", device="cpu")
     assert len(rows(notebook)) == 16 and len(pictures(notebook)) == 2  # poses and table
     assert not outputs(notebook, "text/markdown")
@@ -63,7 +63,7 @@ def test_taxonomy_of_cells_without_curves_has_no_section_of_them(tmp_path):
 
 def test_taxonomy_of_data_that_are_not_here_shows_what_comes_along(tmp_path):
     notebook = executed("taxonomy", tmp_path, dataset="ucla", train="never", device="cpu")
-    assert "16 cells of preset paper on ucla, 16 finished" in printed(notebook) and "all_sqe.zip" in printed(notebook)
+    assert "16 runs of preset paper on ucla, 16 finished" in printed(notebook) and "all_sqe.zip" in printed(notebook)
     assert len(rows(notebook)) == 16 and len(pictures(notebook)) == 2  # table and curves
 
 
@@ -108,7 +108,7 @@ def test_printed_numbers_stand_in_tables_of_their_own(name, parameters, beginnin
 
 def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     notebook = executed("explore", tmp_path, **SMOKE)
-    assert "2 cells of preset smoke on synthetic, 0 finished" in printed(notebook)
+    assert "2 runs of preset smoke on synthetic, 0 finished" in printed(notebook)
     assert "CE+AD on ucla, paper recipe, seed 0, linear 81.5 %" in printed(notebook)
     assert len(pictures(notebook)) == 1 and runs(tmp_path) == []  # recorded poses; nothing is trained
     views = [output.data for cell in notebook.cells for output in cell.get("outputs", [])
@@ -116,7 +116,7 @@ def test_explore_shows_every_view_without_anybody_touching_it(tmp_path):
     assert len(views) == 4 and all("application/vnd.jupyter.widget-view+json" in view for view in views)
 
 
-def test_an_encoder_from_a_file_names_as_many_recordings_as_its_cell(tmp_path):
+def test_an_encoder_from_a_file_names_as_many_recordings_as_its_run(tmp_path):
     notebook = executed("weights", tmp_path, objectives="random", **SMOKE)
     path, = runs(tmp_path)
     assert f"{json.loads(path.read_text())['knn1']:.1f} % of camera 3 are named correctly" in printed(notebook)
@@ -142,7 +142,7 @@ def test_category_difficulty_of_two_methods(tmp_path):
     notebook = executed("category_difficulty", tmp_path, **chosen, **SMOKE)
     assert [row[0] for row in rows(notebook)] == ["cmacc", "xmoco"]
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # a figure each
-    stored = pd.concat(map(pd.read_csv, (tmp_path / "runs").glob("cells/*/pretext_accuracy.csv")))
+    stored = pd.concat(map(pd.read_csv, (tmp_path / "runs").glob("runs/*/pretext_accuracy.csv")))
     assert stored["method"].value_counts().to_dict() == {"cmacc": 64, "xmoco": 64}
     assert stored["accuracy_again"].between(0, 100).all()
     summary = next(html for html in outputs(notebook, "text/html") if "accuracy_again" in html)
@@ -151,7 +151,7 @@ def test_category_difficulty_of_two_methods(tmp_path):
 
 def test_negative_instances_of_a_short_training(tmp_path):
     notebook = executed("negative_instances", tmp_path, targets="synthetic_audio", seeds="3", **SMOKE)
-    path, = (tmp_path / "runs").glob("cells/*/selected_negatives.csv")
+    path, = (tmp_path / "runs").glob("runs/*/selected_negatives.csv")
     found = pd.read_csv(path)
     assert set(found["seed"]) == {3} and len(found) == 2 * 4 * 16
     colours = [len(image.convert("RGB").getcolors(2**24)) for image in pictures(notebook)]

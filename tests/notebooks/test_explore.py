@@ -58,8 +58,8 @@ def test_encoders_are_finished_runs_or_those_that_come_along(tmp_path, monkeypat
     assert [*names["encoders"]] == ["CE+AD on synthetic, smoke recipe, seed 3", "CE on ucla, paper recipe, seed 0"]
     finished, shipped = (encoder.provenance for encoder in names["encoders"].values())
     assert finished["id"] == own.id and shipped == repro.load("taxonomy_ucla/CE").provenance
-    assert [path.name for path in (tmp_path / "cells").iterdir()] == [own.id]  # nothing else is trained
-    with pytest.raises(ValueError, match="is not that of a finished cell"):  # on what those of NW-UCLA do not fit
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [own.id]  # nothing else is trained
+    with pytest.raises(ValueError, match="is not that of a finished run"):  # on what those of NW-UCLA do not fit
         exec(CELLS[2], begin("explore", pipeline="raw", **SMOKE))
 
 

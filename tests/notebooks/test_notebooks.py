@@ -13,7 +13,7 @@ from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
 
 NOTEBOOKS = sorted(path for path in FOLDER.glob("*.ipynb") if path.stem not in CELLLESS)
-EMBEDDED = {  # data set of a notebook by default, with the number of cells of its smoke run
+EMBEDDED = {  # data set of a notebook by default, with the number of runs of its smoke size
     "taxonomy": ("synthetic", 16), "encoder_collapse": ("synthetic", 10), "temperature_grid": ("digits", 5),
     "positive_keys": ("digits", 4), "similarity_variance": ("digits", 2),
     "cross_modal": ("synthetic", 8), "ohem_vs_active": ("synthetic", 6), "dictionary_size": ("synthetic", 6),
@@ -28,7 +28,7 @@ LOOKS = ("weights", "explore")  # what is shown of an encoder or two, whatever i
 REQUIRED = ("dataset", "preset", "seeds", "device")
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
-pytestmark = pytest.mark.usefixtures("runs")
+pytestmark = pytest.mark.usefixtures("runs_root")
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_and_those_that_read = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 
@@ -37,8 +37,8 @@ def embedded(name):
     """The data set and the number of cells of a notebook's smoke run; of one not named above, those of its table."""
     if name in EMBEDDED:
         return EMBEDDED[name]
-    cells = TABLES[name].cells(preset="smoke")
-    return cells[0].recipe.dataset, len(cells)
+    runs = TABLES[name].runs(preset="smoke")
+    return runs[0].recipe.dataset, len(runs)
 
 
 def test_the_notebooks_are_there_and_each_is_of_a_table():
@@ -95,10 +95,10 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
     ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
     ({"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
 ], ids=str)
-def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs):
+def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs_root):
     with pytest.raises((TypeError, ValueError), match=message):
         begin(path.stem, **changes)
-    assert not runs.exists()
+    assert not runs_root.exists()
 
 
 @pytest.mark.usefixtures("clips_prepared")
@@ -118,10 +118,10 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs):
         ("results", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: device"),
     ],
 )
-def test_a_notebook_s_own_parameters_are_checked(name, changes, message, runs):
+def test_a_notebook_s_own_parameters_are_checked(name, changes, message, runs_root):
     with pytest.raises((TypeError, ValueError, FileNotFoundError), match=message):
         begin(name, **changes)
-    assert {path.name for path in runs.glob("*")} <= {"prepared"}
+    assert {path.name for path in runs_root.glob("*")} <= {"prepared"}
 
 
 @pytest.mark.parametrize("name", sorted((TABLES.keys() | TABLE.keys()) & {path.stem for path in NOTEBOOKS}))
@@ -132,13 +132,13 @@ def test_a_notebook_declares_whatever_its_table_takes(name):
     declared = {given: value for given, value in declared.items() if not given.startswith("__") and given != "train"}
     table = TABLES[TABLE.get(name, name)]
     assert {*CHOICES} - {"variant"} <= declared.keys() <= {*CHOICES, *table.study.fields}
-    assert table.cells(**declared | {"preset": "smoke"}) == table.cells(preset="smoke", **PARTS.get(name, {}))
+    assert table.runs(**declared | {"preset": "smoke"}) == table.runs(preset="smoke", **PARTS.get(name, {}))
 
 
 def test_any_field_of_the_recipe_is_a_parameter():
     settings = begin("taxonomy", objectives="AD", ad_weight="2,3", probe_every=2, **SMOKE)["settings"]
     assert (settings["ad_weight"], settings["probe_every"]) == ("2,3", 2)
-    assert [cell.recipe.ad_weight for cell in TABLES["taxonomy"].cells(**settings)] == [2.0, 3.0]
+    assert [run.recipe.ad_weight for run in TABLES["taxonomy"].runs(**settings)] == [2.0, 3.0]
 
 
 def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
@@ -152,10 +152,10 @@ def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_t
         notebook.shown(table[:0])
 
 
-def test_cells_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):
+def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):
     begin("taxonomy", seeds="0-2")
     begin("taxonomy", seeds="0-2", train="never")
-    finished = [line for line in capsys.readouterr().out.splitlines() if line.startswith("48 cells of preset quick")]
+    finished = [line for line in capsys.readouterr().out.splitlines() if line.startswith("48 runs of preset quick")]
     assert [line.partition(", ")[2] for line in finished] == ["0 finished", "48 finished"]
 
 
@@ -184,22 +184,22 @@ def test_every_data_set_that_it_names_is_accepted_with_its_own_defaults(path, mo
             begin(path.stem, dataset=name)
 
 
-def test_runs_that_cannot_be_written_stop_the_third_cell(runs):
-    runs.touch()
+def test_runs_that_cannot_be_written_stop_the_third_cell(runs_root):
+    runs_root.touch()
     with pytest.raises(OSError, match=r"runs, the folder of runs, cannot be written .* point REPRO_RUNS at another"):
         begin("taxonomy")
 
 
 @pytest.mark.usefixtures("clips_prepared")
 @every_notebook
-def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, capsys, runs):
+def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, capsys, runs_root):
     settings = begin(path.stem, seeds="0,7", **SMOKE)["settings"]
     assert (settings["seeds"], settings["preset"], settings["device"]) == ("0,7", "smoke", "cpu")
     text = capsys.readouterr().out
     dataset, count = embedded(path.stem)
-    assert f"{2 * count} cells of preset smoke on {dataset}, 0 finished" in text
-    assert str(runs) in text and "torch" in text and "python" in text
-    assert {path.name for path in runs.glob("*")} <= {"prepared"}
+    assert f"{2 * count} runs of preset smoke on {dataset}, 0 finished" in text
+    assert str(runs_root) in text and "torch" in text and "python" in text
+    assert {path.name for path in runs_root.glob("*")} <= {"prepared"}
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of tensors that are drawn

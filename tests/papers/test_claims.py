@@ -1,4 +1,4 @@
-"""The papers' claims: that all can be judged, what verdicts committed cells and printed numbers give, and rules.
+"""The papers' claims: that all can be judged, what verdicts committed runs and printed numbers give, and rules.
 
 Numbers are typed from other calculations than those of the package: by hand, or from the tables of the papers.
 """
@@ -66,7 +66,7 @@ MENDED = {  # of which earlier verdicts were wrong, with the reason in a word
 
 @pytest.fixture(scope="module", autouse=True)
 def no_runs():
-    """Of the committed cells alone."""
+    """Of the committed runs alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_RUNS", "/nonexistent")
         yield
@@ -240,7 +240,7 @@ def test_numbers_known_beforehand(committed, claim, compared, value):
     assert number(committed, claim, compared)["value"] == pytest.approx(value, abs=0.06 if value > 50 else 0.0051)
 
 
-def test_without_any_cells_what_needs_training_is_not_run(committed, monkeypatch):
+def test_without_any_runs_what_needs_training_is_not_run(committed, monkeypatch):
     exported = sources.everything()
     monkeypatch.setattr(sources, "everything", lambda: exported[:0])
     claims, _, _ = sources.judged()
@@ -355,8 +355,8 @@ def by_seed_of(finished, **fields):
     """What claims are held against of a sweep of methods; `finished` gives our number of a recipe that is finished."""
     experiment = experiments.Experiment(name="odd", table="image_methods", says="", dataset="cifar10", preset="paper",
                                         seeds="0-2", data={"digest": "0" * 64}, fields=fields)
-    rows = [finished_row(cell, linear=number + cell.seed, knn1=0.0) for cell in experiment.asked().values()
-            if (number := finished(cell.recipe)) is not None]
+    rows = [finished_row(run, linear=number + run.seed, knn1=0.0) for run in experiment.asked().values()
+            if (number := finished(run.recipe)) is not None]
     return sources.by_seed(experiment, DataFrame(rows, columns=COLUMNS))
 
 
@@ -383,16 +383,16 @@ def test_a_field_that_one_side_does_not_use_tells_nothing_of_it():
 def test_smoke_runs_judge_nothing(monkeypatch):
     assert len(sources.reader()("taxonomy_synthetic").rows)
     smoke = dataclasses.replace(experiments.find("taxonomy_synthetic"), preset="smoke")
-    cells = DataFrame([finished_row(cell, linear=50.0) for cell in smoke.asked().values()])
-    assert len(sources.by_seed(smoke, cells).rows)
-    monkeypatch.setattr(sources, "everything", lambda: cells)
+    runs = DataFrame([finished_row(run, linear=50.0) for run in smoke.asked().values()])
+    assert len(sources.by_seed(smoke, runs).rows)
+    monkeypatch.setattr(sources, "everything", lambda: runs)
     monkeypatch.setattr(experiments, "find", lambda name: smoke)
     assert sources.reader()("taxonomy_synthetic").rows.empty
 
 
-def test_experiments_that_share_cells_are_not_compared_and_equal_numbers_are_no_equal_cells():
+def test_experiments_that_share_runs_are_not_compared_and_equal_numbers_are_no_equal_runs():
     read = sources.reader()
-    with pytest.raises(ValueError, match="image_methods_cifar10 and temperature_grid_cifar10 have 3 cells in common"):
+    with pytest.raises(ValueError, match="image_methods_cifar10 and temperature_grid_cifar10 have 3 runs in common"):
         read("image_methods_cifar10 temperature_grid_cifar10")
     tied = read("accuracy_by_diversity").rows
     assert tied.duplicated(["ours", "seed"]).any()
@@ -478,7 +478,7 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
 @pytest.mark.parametrize(("name", "first", "second", "message"), [
     ("taxonomy_ucla", "objectives=CEE", "objectives=AE", "did you mean 'CE'"),
     ("taxonomy_ucla", "objectives=AE|CEE", "30", "'CEE'"), ("taxonomy_ucla", "objectives=CE", "objectives=AEE", "'AE'"),
-    ("temperature_grid", "method=sec", "method=ressl", "did you mean 'sce'"),  # of which no cell is finished
+    ("temperature_grid", "method=sec", "method=ressl", "did you mean 'sce'"),  # of which no run is finished
 ])
 def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, second, message):
     with pytest.raises(ValueError, match=message):

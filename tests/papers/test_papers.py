@@ -56,7 +56,7 @@ HEAD = "id,place,says,experiment,measure,first,second,rule,margin\n"
      r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"),
     ({"zz_novel": made("Novel", "temperature_grid", "novelty")}, papers.tables,
      "papers sce and zz_novel have both a table 'temperature_grid'; rename one"),
-    ({"zz_novel": made("Novel", "novel", "images")}, papers.tables,  # its cells would have the ids of the other's
+    ({"zz_novel": made("Novel", "novel", "images")}, papers.tables,  # its runs would have the ids of the other's
      "and novel are tables of two studies called 'images', which would take each"),
     ({"zz_novel": {"__init__": 'TITLE = "SCE"\n', "claims.csv": HEAD}}, lambda: papers.listed("claims"),
      "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),

@@ -1,4 +1,4 @@
-"""Figures and their tables from made-up cells and logs, without data, training or a store."""
+"""Figures and their tables from made-up runs and logs, without data, training or a store."""
 
 import dataclasses
 import itertools
@@ -28,9 +28,9 @@ def no_data(tmp_path, monkeypatch):
 
 
 def finished(experiment, linear=50.0, **measures):
-    """The stored cells of an experiment, all of them finished."""
+    """The stored runs of an experiment, all of them finished."""
     places = itertools.count()
-    return made_up_measures.finished([*experiment.asked().values()], lambda cell: {
+    return made_up_measures.finished([*experiment.asked().values()], lambda run: {
         "linear": linear + next(places) % 7, "knn1": 40.0, "embedding_spread": 0.5, **measures})
 
 
@@ -41,8 +41,8 @@ def saved(name="short", seeds="0,2", **fields):
 
 def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_bytes(tmp_path):
     short = saved(objectives=["random", "CE", "CE+AD"])
-    cells = pd.concat([finished(short), finished(saved(objectives="AD"))])  # which nobody asks for
-    written, failed = redraw(tmp_path / "one", cells, short, saved("unfinished", objectives="CD"))
+    runs = pd.concat([finished(short), finished(saved(objectives="AD"))])  # which nobody asks for
+    written, failed = redraw(tmp_path / "one", runs, short, saved("unfinished", objectives="CD"))
     assert not failed
     assert [path.name for path in written] == ["short.csv", "short.svg", "short.png"]
     assert {path.name for path in (tmp_path / "one").iterdir()} == {".figures.lock", *(path.name for path in written)}
@@ -50,11 +50,11 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
     assert table["objectives"].tolist() == ["random", "CE", "CE+AD"] and table["n_seeds"].tolist() == [2] * 3
     assert table["printed"].tolist() == [52.01, 83.73, 85.70] and table["difference"].notna().all()
     caption, source = told(tmp_path / "one" / "short")
-    assert sorted(source.pop("cells")) == sorted(short.asked())
+    assert sorted(source.pop("runs")) == sorted(short.asked())
     assert source == {"seeds": [0, 2], "preset": "paper", "dataset": "ucla"}
     assert caption == (f"{plots.caption_of(figures.taxonomy)} Data set: ucla. Preset: paper. Seeds: 0, 2. "
-                       "Drawn from 6 cells, whose ids are in the source of this file.")
-    redraw(tmp_path / "two", cells.sample(frac=1, random_state=0), short)
+                       "Drawn from 6 runs, whose ids are in the source of this file.")
+    redraw(tmp_path / "two", runs.sample(frac=1, random_state=0), short)
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
@@ -112,7 +112,7 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
     assert there == {".figures.lock", "broken.csv", "short.csv", "short.svg", "short.png"}
 
 
-def test_committed_cells_are_drawn_by_processes_without_data(tmp_path):
+def test_committed_runs_are_drawn_by_processes_without_data(tmp_path):
     written, failed = drawing.redraw(tmp_path, ["released_head_ucla", "cross_modal_with_headroom"])
     assert not failed and [path.name for path in written] == [
         "released_head_ucla.csv", *(f"cross_modal_with_headroom.{ending}" for ending in ("csv", "svg", "png"))]

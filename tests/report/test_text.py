@@ -28,7 +28,7 @@ def test_mean_deviation_and_seeds_printed_and_difference_stand_beside_what_tells
         "CE          80.0 ± 1.1 (4)  83.73    -3.7",
         "AE          -",
     ]
-    assert readable(ROWS.iloc[:0]) == "no cell is finished"
+    assert readable(ROWS.iloc[:0]) == "no run is finished"
 
 
 def test_the_title_of_a_single_row_says_how_it_differs():

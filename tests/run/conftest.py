@@ -3,14 +3,14 @@
 import threading
 
 import pytest
-from made_up_training import CELLS
+from made_up_training import RUNS
 
 from repro.data import manifest
 from repro.run.store import Store
 
 
 @pytest.fixture
-def store(runs) -> Store:
+def store(runs_root) -> Store:
     """A store in the empty folder for runs."""
     return Store(manifest.runs_root())
 
@@ -27,22 +27,22 @@ def undisturbed(tmp_path_factory):
 
 @pytest.fixture
 def held(store):
-    """Holds a cell as another process would; a function that begins to, and returns the event that lets go of it.
+    """Holds a run as another process would; a function that begins to, and returns the event that lets go of it.
 
-    The cell, by default CELLS[0], is completed then with the result, if there is one.
+    The run, by default RUNS[0], is completed then with the result, if there is one.
     """
     holding = []
 
-    def start(result=None, cell=CELLS[0]) -> threading.Event:
-        run, has_claim, let_go = store.run(cell), threading.Event(), threading.Event()
+    def start(result=None, run=RUNS[0]) -> threading.Event:
+        folder, has_claim, let_go = store.folder(run), threading.Event(), threading.Event()
 
         def hold() -> None:
-            with run.claim() as claimed:
+            with folder.claim() as claimed:
                 assert claimed
                 has_claim.set()
                 assert let_go.wait(60)
                 if result is not None:
-                    run.finish(result)
+                    folder.finish(result)
 
         holding.append((threading.Thread(target=hold, daemon=True), let_go))
         holding[-1][0].start()

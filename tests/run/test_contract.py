@@ -151,7 +151,7 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_in(make, asked, begun,
 
 @pytest.mark.parametrize("make", [skeletons, images, pairs, tuner])
 def test_no_two_streams_begin_with_equal_draws(make):
-    """Nor with those of the cell's own seed. The noise of a dictionary is drawn by none of them."""
+    """Nor with those of the run's own seed. The noise of a dictionary is drawn by none of them."""
     fast = make(seed=3)
     streams = [part for part in vars(fast).values() if isinstance(part, torch.Generator)]
     starts = {3, *(stream.initial_seed() for stream in streams)}
@@ -259,8 +259,8 @@ def test_what_cannot_be_recorded_says_why_and_computes_the_same_as_it_is(reason)
 
 
 @pytest.mark.parametrize("make", [skeletons, images, pairs, tuner])
-def test_a_cell_that_processes_share_is_not_recorded(make, monkeypatch):
+def test_a_run_that_processes_share_is_not_recorded(make, monkeypatch):
     fast = make()
     assert fast.unrecordable() == ""
     monkeypatch.setattr("repro.run.learner.grouped", lambda: True)
-    assert fast.unrecordable() == "processes that share a cell wait for one another"
+    assert fast.unrecordable() == "processes that share a run wait for one another"

@@ -1,4 +1,4 @@
-"""Cells of a table: who trains them, what is left of failures, and waiting for those that others hold."""
+"""Runs of a table: who trains them, what is left of failures, and waiting for those that others hold."""
 
 import contextlib
 import dataclasses
@@ -17,55 +17,55 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from made_up_training import CELLS, Small, Trainer, cell, value
+from made_up_training import RUNS, Small, Trainer, run, value
 from nursery import HELPERS, python
 
 from repro.run import engine
-from repro.run.engine import Pool, pool_of, run_cells, worked
+from repro.run.engine import Pool, pool_of, train_runs, worked
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import Run, Store
+from repro.run.store import RunFolder, Store
 
 CPU = torch.device("cpu")
-EXPECTED = [value(each) for each in CELLS]
+EXPECTED = [value(each) for each in RUNS]
 ELSEWHERE = {"linear": 1.0, "select": "last", "cost": {"seconds": 9.0}}
 
 
-def diverge(run):
-    raise NonFiniteLoss(f"{run.cell.label} is nan at step 7")
+def diverge(folder):
+    raise NonFiniteLoss(f"{folder.run.label} is nan at step 7")
 
 
 def fail(run):
     raise RuntimeError("a device that was lost")
 
 
-def values(store, cells=CELLS):
+def values(store, runs=RUNS):
     """The accuracies that are stored."""
-    return [store.run(each).result["linear"] for each in cells]
+    return [store.folder(each).result["linear"] for each in runs]
 
 
 def test_what_is_missing_is_trained_in_the_order_asked_for_and_nothing_else(store, capsys):
-    run_cells([*CELLS[:3], CELLS[0]], train := Trainer(), store)
+    train_runs([*RUNS[:3], RUNS[0]], train := Trainer(), store)
     assert train.calls == [("CE", 0), ("AE", 0), ("CE", 1)]  # one that is asked for twice is trained once
     before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
-    run_cells(CELLS[:3], train := Trainer(), store)
+    train_runs(RUNS[:3], train := Trainer(), store)
     assert train.calls == [] and capsys.readouterr().err == ""
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
-    run_cells(CELLS[::-1], train, store)
+    train_runs(RUNS[::-1], train, store)
     assert train.calls == [("AE", 1), ("CD", 0)] and values(store) == EXPECTED
-    assert all(store.run(each).result["cost"] == {"seconds": 1.0, "commit": "abc"} for each in CELLS)
+    assert all(store.folder(each).result["cost"] == {"seconds": 1.0, "commit": "abc"} for each in RUNS)
 
 
-def test_a_diverging_cell_does_not_stop_the_others_and_is_named_at_the_end(store):
+def test_a_diverging_run_does_not_stop_the_others_and_is_named_at_the_end(store):
     train = Trainer(AE=diverge)
     with pytest.raises(NonFiniteLoss) as raised:
-        run_cells(CELLS, train, store)
+        train_runs(RUNS, train, store)
     assert str(raised.value).splitlines() == [
-        "2 of 5 cells failed, the others are done:", "  AE, seed 0: AE is nan at step 7",
+        "2 of 5 runs failed, the others are done:", "  AE, seed 0: AE is nan at step 7",
         "  AE, seed 1: AE is nan at step 7", "once the reason is gone, the same command trains them again",
     ]
-    assert len(train.calls) == len(CELLS)
-    assert [store.run(each).result is None for each in CELLS] == [each.label == "AE" for each in CELLS]
-    run_cells(CELLS, train := Trainer(), store)  # once the cause is gone, only these are trained again
+    assert len(train.calls) == len(RUNS)
+    assert [store.folder(each).result is None for each in RUNS] == [each.label == "AE" for each in RUNS]
+    train_runs(RUNS, train := Trainer(), store)  # once the cause is gone, only these are trained again
     assert train.calls == [("AE", 0), ("AE", 1)] and values(store) == EXPECTED
 
 
@@ -76,69 +76,69 @@ def test_memory_that_is_not_there_is_said_in_a_sentence_not_in_a_traceback(store
         yield
 
     with pytest.raises((MemoryError, ChildProcessError), match=r"CE, seed 0 asks for \d{18} bytes at once, more"):
-        run_cells(CELLS[:1], train, store, pool=pool)
+        train_runs(RUNS[:1], train, store, pool=pool)
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_another_error_stops_at_once_and_leaves_the_cell_free(store):
+def test_another_error_stops_at_once_and_leaves_the_run_free(store):
     train = Trainer(AE=fail)
     with pytest.raises(RuntimeError, match="a device that was lost"):
-        run_cells(CELLS, train, store)
-    assert train.calls == [("CE", 0), ("AE", 0)] and values(store, CELLS[:1]) == EXPECTED[:1]
-    with store.run(cell("AE")).claim() as claimed:
+        train_runs(RUNS, train, store)
+    assert train.calls == [("CE", 0), ("AE", 0)] and values(store, RUNS[:1]) == EXPECTED[:1]
+    with store.folder(run("AE")).claim() as claimed:
         assert claimed
 
 
-def test_a_cell_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
-    claim = Run.claim
-    monkeypatch.setattr(Run, "claim", lambda run, command: run.finish(ELSEWHERE) or claim(run, command))
-    run_cells(CELLS[:1], train := Trainer(), store)
-    assert values(store, CELLS[:1]) == [1.0] and train.calls == []
+def test_a_run_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
+    claim = RunFolder.claim
+    monkeypatch.setattr(RunFolder, "claim", lambda folder, command: folder.finish(ELSEWHERE) or claim(folder, command))
+    train_runs(RUNS[:1], train := Trainer(), store)
+    assert values(store, RUNS[:1]) == [1.0] and train.calls == []
 
 
 def test_weights_that_a_kill_right_behind_the_result_has_left_are_removed(store):
-    run_cells(CELLS[:1], Trainer(), store)
-    left = store.run(CELLS[0]).folder / "later" / "checkpoint.pt"
+    train_runs(RUNS[:1], Trainer(), store)
+    left = store.folder(RUNS[0]).path / "later" / "checkpoint.pt"
     left.parent.mkdir()
     left.touch()
-    run_cells(CELLS[:1], train := Trainer(), store)
+    train_runs(RUNS[:1], train := Trainer(), store)
     assert not left.exists() and train.calls == []
 
 
 def test_what_cannot_be_read_or_written_is_named_before_anything_is_trained(store, tmp_path):
-    store.run(CELLS[0]).finish(ELSEWHERE)
-    path = store.run(CELLS[0]).folder / "result.json"
+    store.folder(RUNS[0]).finish(ELSEWHERE)
+    path = store.folder(RUNS[0]).path / "result.json"
     path.write_text(path.read_text()[:20])
     (tmp_path / "file").touch()
     train = Trainer()
     with pytest.raises(ValueError, match=r"result\.json cannot be read .* delete recipe.json and result.json there"):
-        run_cells(CELLS, train, store)
+        train_runs(RUNS, train, store)
     with pytest.raises(OSError, match=r"cannot be written .* point REPRO_RUNS at another folder"):
-        run_cells(CELLS, train, Store(tmp_path / "file"))
+        train_runs(RUNS, train, Store(tmp_path / "file"))
     assert train.calls == []
 
 
-# cells that others hold
+# runs that others hold
 
 
-def test_a_cell_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
+def test_a_run_held_elsewhere_is_waited_for_after_the_others_are_done(store, held):
     let_go = held(ELSEWHERE)
-    train = Trainer(AE=lambda run: run.cell.seed == 1 and let_go.set())  # the last of CELLS
-    run_cells(CELLS, train, store)
-    assert train.calls == [(each.label, each.seed) for each in CELLS[1:]]
+    train = Trainer(AE=lambda folder: folder.run.seed == 1 and let_go.set())  # the last of RUNS
+    train_runs(RUNS, train, store)
+    assert train.calls == [(each.label, each.seed) for each in RUNS[1:]]
     assert values(store) == [1.0, *EXPECTED[1:]]
 
 
 @pytest.mark.parametrize("result", [ELSEWHERE, None], ids=["finished", "given up"])
-def test_a_cell_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(store, held, capsys, result):
+def test_a_run_held_elsewhere_is_read_or_taken_over_and_waiting_says_for_whom(store, held, capsys, result):
     timer = threading.Timer(0.3, held(result).set)
     timer.start()
-    run_cells(CELLS[:1], train := Trainer(), store)
+    train_runs(RUNS[:1], train := Trainer(), store)
     timer.join()
-    assert values(store, CELLS[:1]) == ([1.0] if result else EXPECTED[:1]) and len(train.calls) == (result is None)
+    assert values(store, RUNS[:1]) == ([1.0] if result else EXPECTED[:1]) and len(train.calls) == (result is None)
     line, = re.findall("waiting for.*", capsys.readouterr().err)  # where bars are drawn, behind their control codes
     assert line.startswith("waiting for process ")
-    assert line.endswith(f"which trains CE, seed 0, in {store.run(CELLS[0]).folder}")
+    assert line.endswith(f"which trains CE, seed 0, in {store.folder(RUNS[0]).path}")
 
 
 # pools
@@ -161,43 +161,43 @@ def started(monkeypatch):
 
 def test_a_pool_gets_what_is_missing_and_the_bar_counts_what_is_trained_of_it(store, capsys, monkeypatch, started):
     pool, train = Pool(1), Trainer()
-    run_cells(CELLS[:2], Trainer(), store)
-    folder = store.run(CELLS[2]).folder
+    train_runs(RUNS[:2], Trainer(), store)
+    folder = store.folder(RUNS[2]).path
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 25, "of": 100}\n')
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    run_cells(CELLS, train, store, pool=pool)
+    train_runs(RUNS, train, store, pool=pool)
     assert values(store) == EXPECTED and "| 0.25/3 [" in capsys.readouterr().err
-    assert train.calls == [(each.label, each.seed) for each in CELLS[2:]] and started == [1]
-    run_cells(CELLS, train, store, pool=pool)
+    assert train.calls == [(each.label, each.seed) for each in RUNS[2:]] and started == [1]
+    train_runs(RUNS, train, store, pool=pool)
     assert started == [1]
 
 
 @pytest.mark.parametrize("pool", [Pool(), Pool(1)], ids=["here", "worker"])
-def test_a_line_for_every_finished_cell_says_what_came_of_it_and_the_time_left(
+def test_a_line_for_every_finished_run_says_what_came_of_it_and_the_time_left(
     store, capsys, monkeypatch, started, pool
 ):
-    run_cells(CELLS[:1], Trainer(), store)
+    train_runs(RUNS[:1], Trainer(), store)
     clock = itertools.chain([0, 90, 150], itertools.repeat(150))  # at the beginning, and where time left is told
     monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock)))
-    folder = store.run(CELLS[4]).folder
+    folder = store.folder(RUNS[4]).path
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 50, "of": 100}\n')
     with pytest.raises(NonFiniteLoss):
-        run_cells(CELLS, Trainer(CD=diverge), store, pool=pool, say=lambda cell: f"linear {values(store, [cell])[0]}")
+        train_runs(RUNS, Trainer(CD=diverge), store, pool=pool, say=lambda run: f"linear {values(store, [run])[0]}")
     told = re.findall(r"(?:AE|CE), seed \d: linear .*", capsys.readouterr().err)
     logged = [line.split(" ", 1) for line in (store.root / "finished.log").read_text().splitlines()]
     assert [line for _, line in logged] == told
     expected = ["AE, seed 0: linear 85.0", "CE, seed 1: linear 88.0", "AE, seed 1: linear 86.0"]
     assert [line.partition(", about")[0] for line in told] == expected
-    if pool == Pool():  # 4 cells and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
+    if pool == Pool():  # 4 runs and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
     assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
 def test_lost_processes_weigh_more_than_divergence(store, capsys, started):
     with pytest.raises(ChildProcessError) as raised:
-        run_cells(CELLS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool(1))
+        train_runs(RUNS[:2], train := Trainer(CE=diverge, AE=fail), store, pool=Pool(1))
     assert str(raised.value).splitlines()[1:-1] == [
         "  CE, seed 0: CE is nan at step 7", "  AE, seed 0: RuntimeError: a device that was lost (tried twice)"
     ]
@@ -211,44 +211,44 @@ def test_lost_processes_weigh_more_than_divergence(store, capsys, started):
     (Pool(0, 15, address="tcp://host:1"), [8, 7], 8), (Pool(0, 4, address="tcp://host:1"), [4, 4, 4, 3], 4),
 ], ids=str)
 def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypatch, started, pool, shares, lanes):
-    """All workers of this machine go through all cells; those of a cluster, of which there are two, have theirs."""
+    """All workers of this machine go through all runs; those of a cluster, of which there are two, have theirs."""
     dealt = []
 
-    def counted(cells, train, store, most, command):
-        dealt.append((len(cells), most))
-        return worked(cells, train, store, most, command)
+    def counted(runs, train, store, most, command):
+        dealt.append((len(runs), most))
+        return worked(runs, train, store, most, command)
 
     client = SimpleNamespace(nthreads=lambda: [1, 2], get_executor=lambda **options: ThreadPoolExecutor(1))
     monkeypatch.setattr(engine, "_connected", lambda address: contextlib.nullcontext(client))
     monkeypatch.setattr(engine, "worked", counted)
-    column = [cell("CE", seed) for seed in range(15)]
-    run_cells(column, Trainer(), store, pool=pool)
+    column = [run("CE", seed) for seed in range(15)]
+    train_runs(column, Trainer(), store, pool=pool)
     assert [size for size, _ in dealt] == shares and max(most for _, most in dealt) == lanes
     assert values(store, column) == [value(each) for each in column]
 
 
-def test_an_error_of_a_worker_before_its_first_cell_is_told_and_nothing_waits_for_ever(store, monkeypatch, started):
+def test_an_error_of_a_worker_before_its_first_run_is_told_and_nothing_waits_for_ever(store, monkeypatch, started):
     def missing(*job):
         raise ModuleNotFoundError("No module named 'repro'")
 
     monkeypatch.setattr(engine, "worked", missing)
-    with pytest.raises(ChildProcessError, match=r"no worker came to its first cell; .*: ModuleNotFoundError: No"):
-        run_cells(CELLS, Trainer(), store, pool=Pool(2))
+    with pytest.raises(ChildProcessError, match=r"no worker came to its first run; .*: ModuleNotFoundError: No"):
+        train_runs(RUNS, Trainer(), store, pool=Pool(2))
 
 
-def test_a_cell_that_another_command_trains_is_waited_for_and_its_tries_are_no_tries_of_this_one(store, held, started):
+def test_a_run_that_another_command_trains_is_waited_for_and_its_tries_are_no_tries_of_this_one(store, held, started):
     let_go = held(ELSEWHERE)
     threading.Timer(0.5, let_go.set).start()
-    with pytest.raises(ChildProcessError, match=r"1 of 2 cells failed.*\n  AE, seed 0: .* \(tried twice\)\n"):
-        run_cells(CELLS[:2], train := Trainer(AE=fail), store, pool=Pool(1))
-    assert train.calls == [("AE", 0)] * 2 and values(store, CELLS[:1]) == [1.0]
-    run = store.run(CELLS[1])
+    with pytest.raises(ChildProcessError, match=r"1 of 2 runs failed.*\n  AE, seed 0: .* \(tried twice\)\n"):
+        train_runs(RUNS[:2], train := Trainer(AE=fail), store, pool=Pool(1))
+    assert train.calls == [("AE", 0)] * 2 and values(store, RUNS[:1]) == [1.0]
+    folder = store.folder(RUNS[1])
     for command, tries in (("one", 0), ("two", 0)):
-        assert run.tries(command) == tries
+        assert folder.tries(command) == tries
         for expected in (True, True, False):
-            with run.claim(command) as claimed:
+            with folder.claim(command) as claimed:
                 assert claimed == expected
-    assert run.tries("one") == run.tries("two") == 2
+    assert folder.tries("one") == folder.tries("two") == 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ class Idle(Small):
 
 
 def asking(recipe=None, preset="quick"):
-    return [dataclasses.replace(CELLS[0], recipe=recipe or Small(), preset=preset)]
+    return [dataclasses.replace(RUNS[0], recipe=recipe or Small(), preset=preset)]
 
 
 SLOW = Small(threads=4)
@@ -297,7 +297,7 @@ def computing_on(monkeypatch, gpus):
 @pytest.mark.parametrize("name", ["auto", "local"])
 def test_more_workers_than_gpus_are_refused(monkeypatch, name):
     computing_on(monkeypatch, 2)
-    with pytest.raises(ValueError, match="workers=3 exceeds the number of GPUs here, 2, of which each trains 8 cells "):
+    with pytest.raises(ValueError, match="workers=3 exceeds the number of GPUs here, 2, of which each trains 8 runs "):
         pool_of(name, 3, asking(Idle()), torch.device("cuda"))
 
 
@@ -350,30 +350,30 @@ def test_a_scheduler_that_does_not_answer_is_named_with_what_to_do(store):
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), pytest.raises(
         ConnectionError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9 .*; start one there with `dask scheduler`"
     ):
-        run_cells(CELLS, Trainer(), store, pool=Pool(address="tcp://127.0.0.1:9"))
+        train_runs(RUNS, Trainer(), store, pool=Pool(address="tcp://127.0.0.1:9"))
 
 
 ERRORS = """
 import dataclasses, errno, json, os, signal
 from pathlib import Path
 
-from made_up_training import CELL
+from made_up_training import RUN
 
 import torch
 
-from repro.run.engine import Pool, run_cells
+from repro.run.engine import Pool, train_runs
 from repro.run.store import Store
 
 
 def train(run, progress):
     print("words " * 50_000)  # more than a pipe holds
     with open(Path(os.environ["REPRO_RUNS"]) / "tried.txt", "a") as file:
-        file.write(f"{run.cell.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
-    if run.cell.seed == 1:
+        file.write(f"{run.run.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
+    if run.run.seed == 1:
         raise MemoryError("no room")
-    if run.cell.seed == 2:
+    if run.run.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    if run.cell.seed == 4:
+    if run.run.seed == 4:
         raise OSError(errno.ENOSPC, "No space left on device (make room there)", "runs/checkpoint.pt")
     yield
     return {"linear": 1.0, "cost": {}}
@@ -381,12 +381,12 @@ def train(run, progress):
 
 def main():
     torch.cuda.device_count = lambda: 2
-    cells = [dataclasses.replace(CELL, seed=seed) for seed in range(5)]
+    runs = [dataclasses.replace(RUN, seed=seed) for seed in range(5)]
     store = Store(os.environ["REPRO_RUNS"])
     try:
-        run_cells(cells, train, store, pool=Pool(2, 1, True))
+        train_runs(runs, train, store, pool=Pool(2, 1, True))
     except ChildProcessError as error:
-        print(json.dumps([str(error).splitlines(), [store.run(cell).result is not None for cell in cells]]))
+        print(json.dumps([str(error).splitlines(), [store.folder(run).result is not None for run in runs]]))
 """
 
 
@@ -399,7 +399,7 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
     (summary, *failed, _), finished = json.loads(done.stdout.splitlines()[-1])
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
     gone = "its process was lost (perhaps for want of memory, unless it says why above)"
-    assert summary == "3 of 5 cells failed, the others are done:" and finished == [True, False, False, True, False]
+    assert summary == "3 of 5 runs failed, the others are done:" and finished == [True, False, False, True, False]
     assert sorted(failed) == ["  CE, seed 1: MemoryError: no room (tried twice)",
                               f"  CE, seed 2: {gone} (tried twice)", f"  CE, seed 4: {full}"]
     for seed, lost in ((1, "MemoryError: no room"), (2, gone)):
@@ -414,9 +414,9 @@ def test_an_error_but_of_the_disk_is_tried_once_more_in_a_new_process_and_every_
 
 def test_a_script_that_its_workers_would_run_again_is_told_so_in_a_sentence(tmp_path):
     (tmp_path / "script.py").write_text(
-        "from made_up_training import CELLS, Trainer\n"
-        "from repro.run.engine import Pool, run_cells\nfrom repro.run.store import Store\n"
-        f"run_cells(CELLS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(1))\n")
+        "from made_up_training import RUNS, Trainer\n"
+        "from repro.run.engine import Pool, train_runs\nfrom repro.run.store import Store\n"
+        f"train_runs(RUNS, Trainer(), Store({str(tmp_path)!r}), pool=Pool(1))\n")
     path = os.pathsep.join([str(HELPERS), str(Path(engine.__file__).parents[2])])
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path},
                           capture_output=True, text=True, check=False)

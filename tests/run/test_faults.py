@@ -1,4 +1,4 @@
-"""Small cells of all modalities under kills, Ctrl-C, full disks and folders that cannot be written."""
+"""Small runs of all modalities under kills, Ctrl-C, full disks and folders that cannot be written."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ import pytest
 from disks import read_only, small_disk
 from kills import finished, phases, trial, undisturbed
 from nursery import Nursery, until
-from small_cells import make_data
+from small_runs import make_data
 from states import differences, outcome
 
 MOMENTS = {"skeleton": 22, "image": 3, "audiovisual": 14}  # of tests.campaigns.faults: a result, twice, a checkpoint
@@ -27,7 +27,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory, data):
-    nursery = Nursery("small_cells", tmp_path_factory.mktemp("nursery"), REPRO_DATA=str(data))
+    nursery = Nursery("small_runs", tmp_path_factory.mktemp("nursery"), REPRO_DATA=str(data))
     yield nursery
     nursery.close()
 
@@ -40,7 +40,7 @@ def expected(nursery, tmp_path_factory):
 
 
 @pytest.mark.parametrize("modality", MOMENTS)
-def test_a_killed_cell_ends_as_an_undisturbed_one(tmp_path, nursery, expected, modality):
+def test_a_killed_run_ends_as_an_undisturbed_one(tmp_path, nursery, expected, modality):
     result = trial(nursery, tmp_path / "killed", modality, MOMENTS[modality], expected(modality))
     assert result.identical, result
 
@@ -96,7 +96,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, nursery, expecte
 
 
 @pytest.mark.parametrize("modality", MOMENTS)
-def test_finished_cells_are_read_where_nothing_can_be_written(tmp_path, nursery, expected, modality):
+def test_finished_runs_are_read_where_nothing_can_be_written(tmp_path, nursery, expected, modality):
     undisturbed = expected(modality)
     shutil.copytree(undisturbed.runs, tmp_path / "runs")
     leaving = next(tmp_path.rglob("result.json")).with_name("later") / "checkpoint.pt"  # of a kill
@@ -111,7 +111,7 @@ def test_finished_cells_are_read_where_nothing_can_be_written(tmp_path, nursery,
     assert differences({"printed": printed} | outcome(tmp_path / "runs"), undisturbed.outcome) == []
 
 
-def test_the_cell_of_another_user_is_named_and_can_be_taken_up_later(tmp_path, nursery, expected):
+def test_the_run_of_another_user_is_named_and_can_be_taken_up_later(tmp_path, nursery, expected):
     undisturbed = expected("image")
     pid = nursery.start(tmp_path, "image")
     until(lambda: list(tmp_path.rglob("checkpoint.pt")))

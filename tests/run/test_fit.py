@@ -224,7 +224,7 @@ def test_a_run_that_is_taken_up_again_says_after_which_step(tmp_path, capsys):
     lambda state: state | {"scaler": 1.0}, lambda state: state | {"model": {"weight": torch.zeros(6)}},
 ], ids=["a part less", "a part more", "another shape"])
 def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed, change):
-    folder = tmp_path / "cell"
+    folder = tmp_path / "run"
     folder.mkdir()
     with pytest.raises(Interrupted):
         train(Walk(fails_at=11), folder, checkpoint_seconds=0)
@@ -235,7 +235,7 @@ def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed,
         train(Walk(), folder)
     message = str(raised.value)
     assert message.startswith(f"{folder} was begun by another version of this project, or on another kind of device")
-    assert message.endswith("move that folder away: then the cell starts anew")
+    assert message.endswith("move that folder away: then the run starts anew")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     folder.rename(tmp_path / "away")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""What cells leave beside numbers: read from their folders, from committed files, and written by a training."""
+"""What runs leave beside numbers: read from their folders, from committed files, and written by a training."""
 
 import dataclasses
 import json
@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 from made_up_images import use_tiny_trunk
-from made_up_training import CELL, Small
+from made_up_training import RUN, Small
 from pandas import DataFrame
 
 import repro
 from repro import experiments, papers
-from repro.run.store import LOGS, Run, Store, read_frame, write_frame
+from repro.run.store import LOGS, RunFolder, Store, read_frame, write_frame
 
 LINES = [{"step": step, "of": 20, "loss": 10.0 - step, "CD": float(step), "seconds": 0.1} for step in (3, 5, 8, 20)]
 
@@ -32,44 +32,44 @@ def write(path, lines):
 def run(tmp_path):
     """A finished run of four epochs, which has left nothing yet."""
     (tmp_path / "result.json").touch()
-    return Run(tmp_path, dataclasses.replace(CELL, recipe=Small(epochs=4)))
+    return RunFolder(tmp_path, dataclasses.replace(RUN, recipe=Small(epochs=4)))
 
 
-def test_reports_are_rows_and_epochs_their_means(run):
+def test_reports_are_rows_and_epochs_their_means(folder):
     """Of 20 steps in four epochs, steps 3 and 5 are of the first, 8 of the second, 20 of the last."""
-    write(run.folder / "progress.jsonl", LINES)
-    assert run.frame("progress").to_dict("list") == {
+    write(folder.path / "progress.jsonl", LINES)
+    assert folder.frame("progress").to_dict("list") == {
         "step": [3, 5, 8, 20], "loss": [7.0, 5.0, 2.0, -10.0], "CD": [3.0, 5.0, 8.0, 20.0]}
-    assert run.frame("epochs").to_dict("list") == {
+    assert folder.frame("epochs").to_dict("list") == {
         "epoch": [1, 2, 4], "loss": [6.0, 2.0, -10.0], "CD": [4.0, 8.0, 20.0]}
-    assert run.frame("similarity").empty and run.frame("probes").empty
-    (run.folder / "result.json").unlink()  # what is trained again has half a log
-    assert run.frame("progress").empty
+    assert folder.frame("similarity").empty and folder.frame("probes").empty
+    (folder.path / "result.json").unlink()  # what is trained again has half a log
+    assert folder.frame("progress").empty
 
 
-def test_probes_are_a_row_for_each_epoch_and_measure(run):
-    write(run.folder / "progress.jsonl", LINES)
-    write(run.folder / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
-    assert run.frame("probes").to_numpy().tolist() == [
+def test_probes_are_a_row_for_each_epoch_and_measure(folder):
+    write(folder.path / "progress.jsonl", LINES)
+    write(folder.path / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
+    assert folder.frame("probes").to_numpy().tolist() == [
         [1, "knn1", 40.0], [1, "linear", 51.67], [4, "knn1", 40.0], [4, "linear", 56.67]]
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}'])
-def test_a_damaged_line_is_named(run, line):
-    write(run.folder / "progress.jsonl", LINES[:2])
-    (run.folder / "progress.jsonl").write_text((run.folder / "progress.jsonl").read_text() + line + "\n")
+def test_a_damaged_line_is_named(folder, line):
+    write(folder.path / "progress.jsonl", LINES[:2])
+    (folder.path / "progress.jsonl").write_text((folder.path / "progress.jsonl").read_text() + line + "\n")
     with pytest.raises(ValueError, match=r"progress.jsonl cannot be read \(.*delete that folder"):
-        run.frame("progress")
+        folder.frame("progress")
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x'])
-def test_a_damaged_frame_is_named(run, content):
-    (run.folder / "similarity.csv").write_text(content)
+def test_a_damaged_frame_is_named(folder, content):
+    (folder.path / "similarity.csv").write_text(content)
     with pytest.raises(ValueError, match=r"similarity.csv cannot be read \(.*restore it"):
-        run.frame("similarity")
+        folder.frame("similarity")
 
 
-def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
+def test_a_frame_that_a_learner_measures_is_stored_with_its_run(monkeypatch):
     table = repro.TABLES["image_methods"]
     usual = table.study.measure
 
@@ -83,7 +83,7 @@ def test_a_frame_that_a_learner_measures_is_stored_with_its_cell(monkeypatch):
     arguments = {"preset": "smoke", "method": "moco", "seeds": "0-1"}
     rows = repro.run_table("image_methods", "digits", device="cpu", engine="inline", **arguments)
     assert rows["n_seeds"].tolist() == [2] and "weights" not in rows
-    found = experiments.frames(table.cells("digits", **arguments), "weights", ["method"])
+    found = experiments.frames(table.runs("digits", **arguments), "weights", ["method"])
     assert found[["layer", "norm", "method", "seed"]].to_numpy().tolist() == [
         [layer, norm, "moco", seed] for seed in (0, 1) for layer, norm in (("first", 1.5), ("last", 2.5))]
     assert {*found["preset"]} == {"smoke"} and {*found["dataset"]} == {"digits"}
@@ -93,7 +93,7 @@ FRAMED = {name: declared for name, declared in papers.pictures().items() if decl
 
 
 @pytest.mark.parametrize("name", FRAMED)
-def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(name, tmp_path):
+def test_committed_frames_are_read_by_experiment_and_the_run_s_own_come_first(name, tmp_path):
     declared = FRAMED[name]
     written = read_frame(experiments.manifest.project_root() / "figures" / f"{name}.csv")
     written = written[written["id"].isin(experiments.everything()["id"])]  # others are kept rows of earlier versions
@@ -103,7 +103,7 @@ def test_committed_frames_are_read_by_experiment_and_the_cell_s_own_come_first(n
     both = rows[own].astype(str).merge(written[own].astype(str), how="right", indicator=True)
     assert (both["_merge"] == "both").all()
     id = written["id"].iloc[0]
-    folder = Store().folder(id)
+    folder = Store().path(id)
     folder.mkdir(parents=True)
     (folder / "result.json").touch()
     if declared.frame in LOGS:

@@ -42,14 +42,14 @@ def test_a_batch_that_processes_cannot_share_is_refused(monkeypatch, batch, grou
 
 
 @pytest.mark.parametrize("table", ["image_methods", "taxonomy", "cross_modal"])
-def test_cells_of_images_alone_are_shared(table, monkeypatch):
+def test_runs_of_images_alone_are_shared(table, monkeypatch):
     monkeypatch.setattr(group, "grouped", lambda: True)
     monkeypatch.setattr(group, "process", lambda: (0, 2))
     if table == "image_methods":
-        assert find_table(table).cells(method="random")
+        assert find_table(table).runs(method="random")
     else:
         with pytest.raises(ValueError, match="trained by one process each, not by the 2 of torchrun; leave out torch"):
-            find_table(table).cells()
+            find_table(table).runs()
 
 
 def test_a_process_alone_is_left_as_it_is():

@@ -11,21 +11,21 @@ import pytest
 from nursery import Nursery, until
 from states import differences, outcome
 
-# Brings cells to their results as a table would, with a checkpoint after every report, on small data. All
+# Brings runs to their results as a table would, with a checkpoint after every report, on small data. All
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Each process
-# of the nursery trains cells by seed with a number of workers and writes its table as JSON, after what it says. Instead
+# of the nursery trains runs by seed with a number of workers and writes its table as JSON, after what it says. Instead
 # of the number there may be the address of a dask scheduler, which another process is ("scheduler"), and others its
-# workers ("worker", its address); they write down their own. A file "hold" in the folder holds cells back.
+# workers ("worker", its address); they write down their own. A file "hold" in the folder holds runs back.
 SMALL_TABLE = """
 import dataclasses, functools, json, os, time
 from pathlib import Path
 
 import torch
 from made_up_skeletons import made_up, tiny
-from made_up_study import cell_of
+from made_up_study import run_of
 
 import repro.run.training
-from repro.run.engine import Pool, run_cells
+from repro.run.engine import Pool, train_runs
 from repro.run.fit import fit
 from repro.run.store import Store
 from repro.skeleton.pretrain import Pretrainer
@@ -50,7 +50,7 @@ def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of wh
 
 
 def train_and_remember(run, progress):
-    remember(f"trains {run.cell.seed}")
+    remember(f"trains {run.run.seed}")
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
     return repro.run.training.train(run, progress, study=STUDY, device=torch.device("cpu"))
@@ -65,7 +65,7 @@ def serve(root, what, address=""):
     import asyncio
     from distributed import Scheduler, Worker
 
-    async def run():
+    async def served():
         options = {"host": "127.0.0.1", "dashboard": False}
         if what == "worker":
             options |= {"scheduler_ip": address, "nthreads": 1, "local_directory": str(root)}
@@ -73,18 +73,18 @@ def serve(root, what, address=""):
             (root / f"{what}-{os.getpid()}").write_text(server.address)
             await server.finished()
 
-    asyncio.run(run())
+    asyncio.run(served())
 
 
 def work(root, what, rest="1"):
     if what in ("scheduler", "worker"):
         return serve(root, what, rest)
-    cells = [dataclasses.replace(cell_of(STUDY, RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
+    runs = [dataclasses.replace(run_of(STUDY, RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
              for seed in map(int, what)]
     store = Store(root)
     pool = Pool(address=rest) if "://" in rest else Pool(int(rest) if int(rest) > 1 else 0)
-    run_cells(cells, train_and_remember, store, pool=pool)
-    print(json.dumps({cell.seed: store.run(cell).result["linear"] for cell in cells}))
+    train_runs(runs, train_and_remember, store, pool=pool)
+    print(json.dumps({run.seed: store.folder(run).result["linear"] for run in runs}))
 
 
 def warm_up():
@@ -140,28 +140,28 @@ def events(root: Path, event: str) -> list[int]:
 
 
 def half_done(root: Path) -> int:
-    """Cells that have a checkpoint and no result yet."""
-    begun = {path.parent for path in root.glob("cells/*/checkpoint*.pt")}
+    """Runs that have a checkpoint and no result yet."""
+    begun = {path.parent for path in root.glob("runs/*/checkpoint*.pt")}
     return sum(not (folder / "result.json").exists() for folder in begun)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, nursery) -> tuple[dict, dict]:
-    """The cells and the table of a process that nothing disturbs."""
+    """The runs and the table of a process that nothing disturbs."""
     root = tmp_path_factory.mktemp("undisturbed")
     said, table = nursery.end(root, nursery.start(root, "01"))
     assert said == [] and table["0"] != table["1"]
-    return outcome(root / "cells"), table
+    return outcome(root / "runs"), table
 
 
-def test_four_processes_that_ask_at_once_train_every_cell_once(tmp_path, nursery, undisturbed):
+def test_four_processes_that_ask_at_once_train_every_run_once(tmp_path, nursery, undisturbed):
     (tmp_path / "hold").touch()
     asking = [nursery.start(tmp_path, "01") for _ in range(4)]
     until(lambda: sum(map(bool, (waited(tmp_path, pid) for pid in asking))) == 2, seconds=300)
     (tmp_path / "hold").unlink()
     ended = {pid: nursery.end(tmp_path, pid) for pid in asking}
     assert [table for _, table in ended.values()] == [undisturbed[1]] * 4
-    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []
     assert len(set(events(tmp_path, "trains"))) == len(events(tmp_path, "trains")) == 2
     assert events(tmp_path, "resumes") == []
     said = [line for lines, _ in ended.values() for line in lines]
@@ -181,7 +181,7 @@ def test_workers_end_with_the_process_that_started_them_and_others_go_on(tmp_pat
     assert half_done(tmp_path) == 2
     said, table = nursery.end(tmp_path, nursery.start(tmp_path, "01"))
     assert said == [] and table == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []
     assert len(events(tmp_path, "resumes")) == 2 and len(events(tmp_path, "trains")) == 4
 
 
@@ -196,7 +196,7 @@ def test_ctrl_c_stops_within_two_seconds_and_the_table_goes_on(tmp_path, nursery
     errors = (tmp_path / f"{pid}.err").read_text()
     assert errors.count("Traceback") == 1 and "\nKeyboardInterrupt\n" in errors  # here no command catches it
     assert nursery.end(tmp_path, nursery.start(tmp_path, "01"))[1] == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []
     assert events(tmp_path, "resumes")
 
 
@@ -214,7 +214,7 @@ def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nurse
     nursery.kill(lost)
     said, table = nursery.end(tmp_path, command)
     assert said == [] and table == undisturbed[1]
-    assert differences(outcome(tmp_path / "cells"), undisturbed[0]) == []
+    assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []
     (resumed,) = events(tmp_path, "resumes")
     assert resumed in set(workers) - {lost} and events(tmp_path, "trains") == [lost, other, resumed]
     for pid in (*(set(workers) - {lost}), scheduler):

@@ -1,4 +1,4 @@
-"""Cells that leave their preset in settings of the evaluation alone: they are measured, and nothing is trained."""
+"""Runs that leave their preset in settings of the evaluation alone: they are measured, and nothing is trained."""
 
 import dataclasses
 import functools
@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 from made_up_images import use_tiny_trunk
-from made_up_study import TOY, Toy, Two, cell_of, learners
+from made_up_study import TOY, Toy, Two, learners, run_of
 from other_values import others
 from states import assert_equal_states
 
@@ -16,9 +16,9 @@ from repro import run_table
 from repro.experiments import chosen, find_table, plan
 from repro.recipe import setting
 from repro.run import training
-from repro.run.engine import Pool, run_cells
+from repro.run.engine import Pool, train_runs
 from repro.run.fit import fit, load_checkpoint
-from repro.run.store import Cell, Store, finished_cells
+from repro.run.store import Run, Store, finished_runs
 from repro.skeleton.recipe import SKELETONS
 
 CPU = torch.device("cpu")
@@ -41,11 +41,11 @@ def measure(learner):
 STUDY = dataclasses.replace(TOY, name="probed", recipe=Probed, presets={"paper": preset}, measure=measure)
 
 
-def cell(seed=0, method="plain", **changes) -> Cell:
-    return cell_of(STUDY, preset("ucla", method, **changes), seed, "paper", changes)
+def run(seed=0, method="plain", **changes) -> Run:
+    return run_of(STUDY, preset("ucla", method, **changes), seed, "paper", changes)
 
 
-USUAL, HALF, TENFOLD = cell(), cell(scale=1.0), cell(scale=20.0)
+USUAL, HALF, TENFOLD = run(), run(scale=1.0), run(scale=20.0)
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def taken(monkeypatch):
     return steps
 
 
-def run(store, *cells, study=STUDY, lanes=1):
-    """Bring cells to their results; these without what they cost."""
-    run_cells(cells, functools.partial(training.train, study=study, device=CPU), store, pool=Pool(lanes=lanes))
-    return [{name: value for name, value in store.run(each).result.items() if name != "cost"} for each in cells]
+def train_all(store, *runs, study=STUDY, lanes=1):
+    """Bring runs to their results; these without what they cost."""
+    train_runs(runs, functools.partial(training.train, study=study, device=CPU), store, pool=Pool(lanes=lanes))
+    return [{name: value for name, value in store.folder(each).result.items() if name != "cost"} for each in runs]
 
 
 def alone(each):
-    """The same cell, which is trained by itself whatever else there is."""
+    """The same run, which is trained by itself whatever else there is."""
     return dataclasses.replace(each, trained=None)
 
 
@@ -71,12 +71,12 @@ def losses(folder):
     return [json.loads(line) | {"seconds": 0} for line in (folder / "progress.jsonl").read_text().splitlines()]
 
 
-def test_its_training_is_the_cell_of_its_preset():
+def test_its_training_is_the_run_of_its_preset():
     assert USUAL.training is USUAL and alone(HALF).training.id == HALF.id != USUAL.id
-    other = cell(scale=1.0, depth=3)
-    assert HALF.training == USUAL and other.training == cell(depth=3)
+    other = run(scale=1.0, depth=3)
+    assert HALF.training == USUAL and other.training == run(depth=3)
     assert (HALF.training.changes, other.training.changes) == ({}, {"depth": 3})
-    assert cell(1, scale=1.0).training == cell(1) != USUAL
+    assert run(1, scale=1.0).training == run(1) != USUAL
 
 
 @pytest.mark.parametrize("order", [(USUAL, HALF, TENFOLD), (HALF, USUAL, TENFOLD), (TENFOLD, HALF, USUAL)])
@@ -84,41 +84,41 @@ def test_its_training_is_the_cell_of_its_preset():
 def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_whole_training(
     store, taken, tmp_path, order, lanes
 ):
-    found = run(store, *order, lanes=lanes)
+    found = train_all(store, *order, lanes=lanes)
     assert taken == [0, 0]
     apart = Store(tmp_path / "apart")
-    assert found == run(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
+    assert found == train_all(apart, *map(alone, order)) and len({result["linear"] for result in found}) == 3
     assert taken == [0] * 8
     for each in order:
-        folder, whole = store.run(each).trained_in, apart.folder(each.id)
-        assert folder == store.folder(USUAL.id) and losses(folder) == losses(whole)
+        folder, whole = store.folder(each).trained_in, apart.path(each.id)
+        assert folder == store.path(USUAL.id) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
-    assert {*finished_cells(Store(store.root))["id"]} == {each.id for each in order}
+    assert {*finished_runs(Store(store.root))["id"]} == {each.id for each in order}
 
 
-def test_later_measuring_takes_no_step_and_leaves_the_finished_cell_as_it_is(store, taken):
-    run(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
-    before = {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.name != "owner.json"}
+def test_later_measuring_takes_no_step_and_leaves_the_finished_run_as_it_is(store, taken):
+    train_all(store, dataclasses.replace(USUAL, preset="quick"))  # which has the same recipe
+    before = {path: path.read_bytes() for path in store.path(USUAL.id).iterdir() if path.name != "owner.json"}
     taken.clear()
-    assert [result["linear"] for result in run(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
+    assert [result["linear"] for result in train_all(store, HALF, TENFOLD)] == pytest.approx([0.2, 4.0])
     assert taken == [] and {path: path.read_bytes() for path in before} == before
-    assert Store(store.root).folder(HALF.id) == store.folder(USUAL.id) / HALF.id
-    assert Store(store.root).trained_in(HALF.id) == store.folder(USUAL.id)
+    assert Store(store.root).path(HALF.id) == store.path(USUAL.id) / HALF.id
+    assert Store(store.root).trained_in(HALF.id) == store.path(USUAL.id)
 
 
 def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
-    run(store, HALF)
-    described = json.loads((store.folder(USUAL.id) / "recipe.json").read_text())
+    train_all(store, HALF)
+    described = json.loads((store.path(USUAL.id) / "recipe.json").read_text())
     assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 @pytest.mark.parametrize("first", [HALF, dataclasses.replace(HALF, trained=None)], ids=["otherwise", "by itself"])
-def test_a_cell_that_two_presets_ask_for_is_measured_once(store, taken, first):
-    """Under one of them it measures the training of another cell, under the other it is trained by itself."""
-    expected = run(store, first)
+def test_a_run_that_two_presets_ask_for_is_measured_once(store, taken, first):
+    """Under one of them it measures the training of another run, under the other it is trained by itself."""
+    expected = train_all(store, first)
     taken.clear()
     for other in (HALF, dataclasses.replace(HALF, trained=None)):
-        assert run(Store(store.root), other, study=dataclasses.replace(STUDY, measure=None)) == expected
+        assert train_all(Store(store.root), other, study=dataclasses.replace(STUDY, measure=None)) == expected
     assert taken == []
 
 
@@ -127,13 +127,13 @@ def test_what_is_killed_while_it_is_measured_is_measured_again_alone(store, take
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(store, HALF, study=dataclasses.replace(STUDY, measure=interrupted))
-    assert taken == [0, 0] and store.run(HALF).result is None
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+        train_all(store, HALF, study=dataclasses.replace(STUDY, measure=interrupted))
+    assert taken == [0, 0] and store.folder(HALF).result is None
+    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
 
 
 @pytest.mark.parametrize("asked", [USUAL, TENFOLD])
-def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(store, taken, monkeypatch, asked):
+def test_what_is_killed_in_training_goes_on_whichever_of_its_runs_is_asked_for(store, taken, monkeypatch, asked):
     def interrupted(learner, compute=Two.compute):
         if taken:
             raise KeyboardInterrupt
@@ -143,59 +143,59 @@ def test_what_is_killed_in_training_goes_on_whichever_of_its_cells_is_asked_for(
     monkeypatch.setattr(training, "fit", functools.partial(fit, checkpoint_seconds=0))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Two, "compute", interrupted)
-        run(store, HALF)
-    assert taken == [0] and 0 < store.run(HALF).done == store.run(asked).done < 1
-    assert run(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
+        train_all(store, HALF)
+    assert taken == [0] and 0 < store.folder(HALF).done == store.folder(asked).done < 1
+    assert train_all(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
 
 
 def test_the_cost_is_that_of_the_training(store, monkeypatch):
-    run(store, HALF)
-    cost = store.run(HALF).result["cost"]
+    train_all(store, HALF)
+    cost = store.folder(HALF).result["cost"]
     monkeypatch.setattr(training.devices, "cost", lambda device: {"finished": "later", "commit": "another"})
     monkeypatch.setattr("repro.run.code.identity", lambda modules: "other code")
-    run(store, USUAL, TENFOLD)
+    train_all(store, USUAL, TENFOLD)
     known = {name: value for name, value in cost.items() if name not in ("finished", "peak_mb")}
     for each in (USUAL, TENFOLD):
-        found = store.run(each).result["cost"]
+        found = store.folder(each).result["cost"]
         assert {name: found[name] for name in known} == known and found["finished"] <= cost["finished"]
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_finished_cell_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, lost):
-    run(store, USUAL)
-    checkpoint = store.folder(USUAL.id) / "checkpoint.pt"
+def test_a_finished_run_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, lost):
+    train_all(store, USUAL)
+    checkpoint = store.path(USUAL.id) / "checkpoint.pt"
     if lost:
         checkpoint.unlink()
     else:
         checkpoint.write_bytes(b"half of one")
         with pytest.raises(ValueError, match="has lost its weights; give the same command again, and plain"):
-            run(store, HALF)
-    before = {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.is_file()}
+            train_all(store, HALF)
+    before = {path: path.read_bytes() for path in store.path(USUAL.id).iterdir() if path.is_file()}
     taken.clear()
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert store.run(HALF).trained_in == store.folder(HALF.id)
-    assert {path: path.read_bytes() for path in store.folder(USUAL.id).iterdir() if path.is_file()} == before
+    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+    assert store.folder(HALF).trained_in == store.path(HALF.id)
+    assert {path: path.read_bytes() for path in store.path(USUAL.id).iterdir() if path.is_file()} == before
 
 
 def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
-    let_go = held(cell=USUAL)
-    with store.run(HALF).claim() as claimed:
+    let_go = held(run=USUAL)
+    with store.folder(HALF).claim() as claimed:
         assert not claimed
     threading.Timer(0.2, let_go.set).start()
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
+    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
     assert "waiting for process" in capsys.readouterr().err
 
 
 def test_several_measure_a_finished_training_at_once(store, taken, held):
-    run(store, USUAL)
+    train_all(store, USUAL)
     taken.clear()
-    held(cell=USUAL)
-    assert run(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == []
+    held(run=USUAL)
+    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == []
 
 
 def test_what_follows_the_first_learner_is_trained_for_each(store, taken):
-    first, second = cell(method="both"), cell(method="both", scale=1.0)
-    assert [result["linear"] for result in run(store, first, second)] == pytest.approx([2 * 5.2, 5.2])
+    first, second = run(method="both"), run(method="both", scale=1.0)
+    assert [result["linear"] for result in train_all(store, first, second)] == pytest.approx([2 * 5.2, 5.2])
     assert taken == [0, 0, 10, 10, 10, 10]
     assert [*learners(first.recipe, None, 0, CPU)][1].name == "second"
 
@@ -215,7 +215,7 @@ MEASURED = [
 ]
 
 
-@pytest.mark.usefixtures("runs")
+@pytest.mark.usefixtures("runs_root")
 @pytest.mark.parametrize(("name", "asked", "settings"), MEASURED, ids=lambda value: value if type(value) is str else "")
 def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_step(
     name, asked, settings, tmp_path, monkeypatch, request
@@ -226,35 +226,35 @@ def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_st
     if study.name == "clips":
         request.getfixturevalue("clips_prepared")
     assert {*settings} <= {*study.recipe.evaluation_fields()}
-    usual, = table.cells(preset="smoke", device="cpu", **asked)
+    usual, = table.runs(preset="smoke", device="cpu", **asked)
     for field in study.recipe.evaluation_fields():  # of a new probe too
         settings = {field: getattr(next(others(usual.recipe, field)), field)} | settings
     run_table(name, **SMOKE, **asked)
     asked_for = chosen(name, {"preset": "smoke", **asked, **settings}, "missing", "cpu")
     found = plan(asked_for, device="cpu", engine="auto", workers="auto")
-    assert "0 of 1 cells are finished, 1 are measured from weights" in found
+    assert "0 of 1 runs are finished, 1 are measured from weights" in found
     pretrainer = type(next(study.learners(*_parts(table, asked), CPU)))
     step = pretrainer.step
     monkeypatch.setattr(pretrainer, "step", None)
     run_table(name, **SMOKE, **asked, **settings)
     monkeypatch.setattr(pretrainer, "step", step)
-    other, = table.cells(preset="smoke", device="cpu", **asked, **settings)
+    other, = table.runs(preset="smoke", device="cpu", **asked, **settings)
     assert other.training == usual and other.digest == usual.digest
-    measured = Store().run(other).result
-    expected, = run(Store(tmp_path / "apart"), alone(other), study=study)
+    measured = Store().folder(other).result
+    expected, = train_all(Store(tmp_path / "apart"), alone(other), study=study)
     assert {name: value for name, value in measured.items() if name != "cost"} == expected
-    assert measured != Store().run(usual).result
+    assert measured != Store().folder(usual).result
 
 
 def _parts(table, asked):
-    each, = table.cells(preset="smoke", device="cpu", **asked)
+    each, = table.runs(preset="smoke", device="cpu", **asked)
     return each.recipe, table.study.load(each.recipe), each.seed
 
 
 def test_probes_along_training_that_are_asked_for_are_part_of_it():
-    """Weights along the way are not kept: a cell that is to be probed there otherwise is trained."""
+    """Weights along the way are not kept: a run that is to be probed there otherwise is trained."""
     def made(**changes):
-        return cell_of(SKELETONS, SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
+        return run_of(SKELETONS, SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
 
     otherwise = {"probe_epochs": 5}
     assert made().recipe.probe_every == 1

@@ -9,7 +9,7 @@ import torch
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
 from repro.run.plan import duration, forecast, plan
-from repro.run.store import Cell, Store
+from repro.run.store import Run, Store
 
 CPU = torch.device("cpu")
 
@@ -75,65 +75,65 @@ def test_duration(seconds, text):
     assert duration(seconds) == text
 
 
-def cell(seed: int, **changes) -> Cell:
-    return Cell("skeletons", Timed(**changes), seed, "quick", "synthetic", "d1", 1, changes=changes)
+def run(seed: int, **changes) -> Run:
+    return Run("skeletons", Timed(**changes), seed, "quick", "synthetic", "d1", 1, changes=changes)
 
 
-def begun(store: Store, cell: Cell, step: int) -> None:
-    """Let so many steps of a cell be taken."""
-    folder = store.run(cell).folder
+def begun(store: Store, run: Run, step: int) -> None:
+    """Let so many steps of a run be taken."""
+    folder = store.folder(run).path
     folder.mkdir(parents=True)
-    (folder / "progress.jsonl").write_text(f'{{"step": {step}, "of": {cell.recipe.steps}}}\n')
+    (folder / "progress.jsonl").write_text(f'{{"step": {step}, "of": {run.recipe.steps}}}\n')
 
 
 def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
-    calls, cells = [], [cell(seed, steps=steps) for seed in (0, 1) for steps in (10, 20, 30)]
-    for each in cells:
+    calls, runs = [], [run(seed, steps=steps) for seed in (0, 1) for steps in (10, 20, 30)]
+    for each in runs:
         if each.recipe.steps == 10 or (each.seed, each.recipe.steps) == (0, 20):
-            store.run(each).finish({"linear": 1.0, "cost": {}})
+            store.folder(each).finish({"linear": 1.0, "cost": {}})
 
-    def learners(cell, device):
-        calls.append((cell.recipe.steps, torch.get_num_threads()))
-        yield Learner(cell.recipe)
-        yield Learner(cell.recipe.replace(steps=0))
+    def learners(run, device):
+        calls.append((run.recipe.steps, torch.get_num_threads()))
+        yield Learner(run.recipe)
+        yield Learner(run.recipe.replace(steps=0))
 
     before = sorted(store.root.rglob("*"))
-    text = plan(cells, learners, store, CPU, 1)
+    text = plan(runs, learners, store, CPU, 1)
     assert calls == [(30, 1), (20, 1)] and sorted(store.root.rglob("*")) == before
     header, *rows, total, left_out = text.splitlines()
-    assert header.split() == ["cell", "cells", "steps", "minutes_per_cell", "minutes_left", "memory_mb"]
+    assert header.split() == ["run", "runs", "steps", "minutes_per_run", "minutes_left", "memory_mb"]
     assert [row.split()[:4] for row in rows] == [["CE,", "steps=30", "2", "30"], ["CE,", "steps=20", "1", "20"]]
     assert all(float(row.split()[-1]) > 50 for row in rows)  # an interpreter with torch
-    assert total == "3 of 6 cells are finished; left are 0 s of training."
+    assert total == "3 of 6 runs are finished; left are 0 s of training."
     assert "fine-tuning are included" in left_out and "probes along training and at its end" in left_out
-    assert plan(cells[:1], None, store, CPU, 1) == "1 of 1 cells are finished; nothing is left to train."
+    assert plan(runs[:1], None, store, CPU, 1) == "1 of 1 runs are finished; nothing is left to train."
 
 
 def test_fine_tuning_counts_whole_also_where_pretraining_is_half_done(store, monkeypatch):
-    """Ten minutes of pre-training, then seven on two targets: 17 of a new cell, 12 of one with half of the former."""
-    def tuned(cell, device):
-        yield from (Learner(cell.recipe.replace(steps=steps)) for steps in (cell.recipe.steps, 300, 120))
+    """Ten minutes of pre-training, then seven on two targets: 17 of a new run, 12 of one with half of the former."""
+    def tuned(run, device):
+        yield from (Learner(run.recipe.replace(steps=steps)) for steps in (run.recipe.steps, 300, 120))
 
     monkeypatch.setattr("repro.run.plan.forecast", lambda learner, device: float(learner.total_steps))
-    cells = [cell(seed, steps=600) for seed in (0, 1, 2)]
-    begun(store, cells[0], 300)
-    *_, row, total, _ = plan(cells, tuned, store, CPU, 2).splitlines()
+    runs = [run(seed, steps=600) for seed in (0, 1, 2)]
+    begun(store, runs[0], 300)
+    *_, row, total, _ = plan(runs, tuned, store, CPU, 2).splitlines()
     assert row.split()[:-2] == ["CE,", "steps=600", "3", "600", "17"]
     assert float(row.split()[-2]) == pytest.approx(46, rel=1e-3)
     assert "left are 46 min of training, with 2 processes at least 23 min." in total
-    *_, total, _ = plan(cells, tuned, store, CPU, 9).splitlines()
-    assert "with 3 processes at least 17 min." in total  # the longest cell
+    *_, total, _ = plan(runs, tuned, store, CPU, 9).splitlines()
+    assert "with 3 processes at least 17 min." in total  # the longest run
 
 
-def test_of_cells_with_one_training_the_first_alone_takes_its_time_and_of_those_that_are_trained_none(store):
+def test_of_runs_with_one_training_the_first_alone_takes_its_time_and_of_those_that_are_trained_none(store):
     """Two that are measured otherwise than their preset; the training of seed 1 has come to its end."""
-    cells = [dataclasses.replace(cell(seed, steps=600, opening=opening), trained=Timed(steps=600))
+    runs = [dataclasses.replace(run(seed, steps=600, opening=opening), trained=Timed(steps=600))
              for opening in (4.0, 5.0) for seed in (0, 1, 2)]
-    begun(store, cells[1].training, 600)
-    begun(store, cells[2].training, 300)
+    begun(store, runs[1].training, 600)
+    begun(store, runs[2].training, 300)
     learner = Learner(Timed(steps=600, usual=0.5, opening=0.5, costly=0))
-    text = plan(cells, lambda cell, device: iter([learner]), store, CPU, 1)
-    assert "0 of 6 cells are finished, 4 are measured from weights that are there or come of another" in text
+    text = plan(runs, lambda run, device: iter([learner]), store, CPU, 1)
+    assert "0 of 6 runs are finished, 4 are measured from weights that are there or come of another" in text
     first, second = (line.split() for line in text.splitlines()[1:3])
     assert float(first[-2]) == pytest.approx(1.5 * float(first[-3]), abs=1e-6) and float(second[-2]) == 0
 
@@ -141,4 +141,4 @@ def test_of_cells_with_one_training_the_first_alone_takes_its_time_and_of_those_
 def test_a_process_group_makes_no_plan(store, monkeypatch):
     monkeypatch.setattr(devices, "grouped", lambda: True)
     with pytest.raises(ValueError, match="leave out torchrun"):
-        plan([cell(0)], None, store, CPU, 1)
+        plan([run(0)], None, store, CPU, 1)

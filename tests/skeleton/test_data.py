@@ -179,7 +179,7 @@ real = pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below
 
 
 @real
-def test_an_untrained_encoder_reaches_the_accuracy_printed_for_it(runs):
+def test_an_untrained_encoder_reaches_the_accuracy_printed_for_it(runs_root):
     recipe = paper("ucla", "random")
     with device.threads(recipe.threads):
         result = measure(Pretrainer(recipe, data_of(recipe), 0, CPU))
@@ -188,9 +188,9 @@ def test_an_untrained_encoder_reaches_the_accuracy_printed_for_it(runs):
 
 
 @real
-def test_real_recordings_of_which_some_are_repeated(runs):
+def test_real_recordings_of_which_some_are_repeated(runs_root):
     loaded = data.load("ucla")
-    stored, = (runs / "prepared").glob("ucla-*.npz")
+    stored, = (runs_root / "prepared").glob("ucla-*.npz")
     with np.load(stored) as arrays:
         assert (arrays["views"] < 3).sum() == 1020 and (arrays["views"] == 3).sum() == 464
         lengths = arrays["lengths"][arrays["lengths"] > 10]

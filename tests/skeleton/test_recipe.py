@@ -27,7 +27,7 @@ NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence
 
 
 def test_ntu_differs_from_the_recipe_of_ucla_where_its_released_configuration_does():
-    """That of NW-UCLA is held by the ids of its committed cells."""
+    """That of NW-UCLA is held by the ids of its committed runs."""
     usual, recipe = SkeletonRecipe(dataset="ucla"), paper("ntu", "CE")
     assert usual == paper("ucla", "CE")
     assert recipe == usual.replace(dataset="ntu", **NTU) and paper("ntu", "CE", layers=3) == recipe.replace(layers=3)
@@ -91,15 +91,15 @@ def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, 
 
 
 @pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
-def test_a_cell_is_the_same_on_every_device(name, choices, runs, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of cells can tell
-    listed = functools.partial(find_table(name).cells, "synthetic", preset="paper", objectives="AE", **choices)
+def test_a_run_is_the_same_on_every_device(name, choices, runs_root, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of runs can tell
+    listed = functools.partial(find_table(name).runs, "synthetic", preset="paper", objectives="AE", **choices)
     assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
     with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
         listed(device="cuda", precision="bfloat16")
 
 
-def test_what_a_table_does_not_compare_is_refused_before_anything_is_made(runs):
+def test_what_a_table_does_not_compare_is_refused_before_anything_is_made(runs_root):
     with pytest.raises(ValueError, match="objectives='CE' is not one of: random, AE"):
         run_table("encoder_collapse", "synthetic", preset="smoke", objectives="CE")
-    assert not runs.exists()
+    assert not runs_root.exists()

@@ -1,4 +1,4 @@
-"""What a finished cell reports: probes, nearest neighbours, spreads and the decoded scale."""
+"""What a finished run reports: probes, nearest neighbours, spreads and the decoded scale."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from repro.skeleton.data import data_of
 from repro.skeleton.pretrain import Pretrainer
 from repro.skeleton.recipe import smoke
 
-pytestmark = pytest.mark.usefixtures("runs", "one_thread")
+pytestmark = pytest.mark.usefixtures("runs_root", "one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -223,7 +223,7 @@ PICKS = Plot(
 
 
 def of_first_entry(rows: DataFrame) -> DataFrame:
-    """All seeds of the first cell that has the frame, by what it is called."""
+    """All seeds of the first run that has the frame, by what it is called."""
     return rows[rows["entry"] == rows["entry"].iloc[0]].drop(columns="entry")
 
 

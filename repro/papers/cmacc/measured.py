@@ -1,7 +1,7 @@
-"""What is measured of CM-ACC's finished cells beside results: pretext accuracies, selected negatives, choices post hoc;
+"""What is measured of CM-ACC's finished runs beside results: pretext accuracies, selected negatives, choices post hoc;
 they are computed once, from checkpoints, and kept in the folders of the runs.
 
-Where a cell is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
+Where a run is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from repro.audiovisual.study import data_of
 from repro.contrast.active import Embeddings, gradients, select
 from repro.data.parallel import ahead
 from repro.run import device as devices
-from repro.run.store import Cell
+from repro.run.store import Run
 from repro.run.training import kept, restored
 
 PAIRS = 100  # of a category, whose queries are asked for their positive
@@ -33,25 +33,25 @@ REFERENCES = 256  # candidates from which distances to all are measured
 COMPARED = ("random", "ohem", "feature", "gradient")  # samplers that pick from one pool
 
 
-def asked(cells: Sequence[Cell], *methods: str) -> list[Cell]:
-    """The cells of some methods; by default those whose queries have a positive in the other modality.
+def asked(runs: Sequence[Run], *methods: str) -> list[Run]:
+    """The runs of some methods; by default those whose queries have a positive in the other modality.
 
     Raises:
-        ValueError: if no cell is of these methods, or one is of a data set without categories.
+        ValueError: if no run is of these methods, or one is of a data set without categories.
     """
     methods = methods or ("xmoco", "cmacc")
-    of_methods = [cell for cell in cells if cell.recipe.method in methods]
+    of_methods = [run for run in runs if run.recipe.method in methods]
     if not of_methods:
-        others = ", ".join(sorted({cell.recipe.method for cell in cells}))
-        raise ValueError(f"of the cells, which are of {others}, one should be of {' or '.join(methods)}; choose others")
-    for data in (data_of(cell.recipe) for cell in of_methods):
+        others = ", ".join(sorted({run.recipe.method for run in runs}))
+        raise ValueError(f"of the runs, which are of {others}, one should be of {' or '.join(methods)}; choose others")
+    for data in (data_of(run.recipe) for run in of_methods):
         if not data.classes:
             raise ValueError(f"{data.name} has no categories to tell apart; choose another data set")
     return of_methods
 
 
-def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
-    """How often the positive of a query ranks first among 1 + K keys, by category, of finished cells.
+def pretext_accuracy(runs: Sequence[Run], device: str = "auto") -> DataFrame:
+    """How often the positive of a query ranks first among 1 + K keys, by category, of finished runs.
 
     The positive is the key of the same moment of the pair in the other modality; the other K keys are the dictionary of
     that modality as training left it, without those of the pair itself where training leaves them out. Of every
@@ -65,43 +65,43 @@ def pretext_accuracy(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
     were not, stays.
 
     Args:
-        cells: of a table; those of `asked` count, which says what is refused.
+        runs: of a table; those of `asked` count, which says what is refused.
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        One row per cell, kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
-        and accuracy_again (percent), method, seed, dataset, preset, and cell, what people are told it is.
+        One row per run, kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
+        and accuracy_again (percent), method, seed, dataset, preset, and run, what people are told it is.
 
     Source: CM-ACC, Fig. 6, on Kinetics-700.
     """
     where = devices.resolve(device)
 
-    def compute(cell: Cell) -> DataFrame:
-        learner = restored(cell, CLIPS, where)
-        index = _sampled(learner, 4 if cell.preset == "smoke" else PAIRS, cell.seed)
+    def compute(run: Run) -> DataFrame:
+        learner = restored(run, CLIPS, where)
+        index = _sampled(learner, 4 if run.preset == "smoke" else PAIRS, run.seed)
         categories = np.array(learner.data.classes)[learner.data.categories[index]]
         rows = pd.concat(
             DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_again": again})
-            for query, (stored, again) in first_ranked(learner, index, cell.seed).items()
+            for query, (stored, again) in first_ranked(learner, index, run.seed).items()
         )
         groups = rows.groupby(["query", "category"], sort=False)
         shares = 100.0 * groups[["accuracy", "accuracy_again"]].mean()
         shares.insert(0, "pairs", groups.size())
-        return shares.reset_index().assign(method=cell.recipe.method, seed=cell.seed)
+        return shares.reset_index().assign(method=run.recipe.method, seed=run.seed)
 
-    return pd.concat([kept(cell, "pretext_accuracy.csv", lambda cell=cell: compute(cell)).assign(cell=cell.label)
-                      for cell in asked(cells)], ignore_index=True)
+    return pd.concat([kept(run, "pretext_accuracy.csv", lambda run=run: compute(run)).assign(run=run.label)
+                      for run in asked(runs)], ignore_index=True)
 
 
-def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
-    """What every sampler picks from one pool, with the size of the gradients, of finished cells of CM-ACC.
+def selected_negatives(runs: Sequence[Run], device: str = "auto") -> DataFrame:
+    """What every sampler picks from one pool, with the size of the gradients, of finished runs of CM-ACC.
 
     Pools and dictionaries are those training left. The queries are one random batch of training pairs, normalised over
     the batch as in training, so that gradients have the size that the selection met. The gradient is that of the last
     layer (Eq. 5).
 
     Returns:
-        One row per cell, modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the
+        One row per run, modality, sampler and pick: modality (of the candidates), sampler, pick (0 to M - 1, in the
         order of selection), item (index of the pair), category, gradient_norm, smaller (percent of the admissible
         candidates whose gradient is smaller), nearest (index of the pair whose query is the candidate's pseudo-label)
         and nearest_category; seed, dataset and preset.
@@ -110,27 +110,27 @@ def selected_negatives(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     """
     where = devices.resolve(device)
 
-    def compute(cell: Cell) -> DataFrame:
-        learner = restored(cell, CLIPS, where)
+    def compute(run: Run) -> DataFrame:
+        learner = restored(run, CLIPS, where)
         learner.towers.train()
-        order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(cell.seed))
-        batch = learner.members[order[: cell.recipe.batch]]
-        return pd.concat([_picked(learner, modality, batch, cell.seed) for modality in MODALITIES], ignore_index=True)
+        order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(run.seed))
+        batch = learner.members[order[: run.recipe.batch]]
+        return pd.concat([_picked(learner, modality, batch, run.seed) for modality in MODALITIES], ignore_index=True)
 
-    return pd.concat([kept(cell, "selected_negatives.csv", lambda cell=cell: compute(cell))
-                      for cell in asked(cells, "cmacc")], ignore_index=True)  # whose negatives have gradients
+    return pd.concat([kept(run, "selected_negatives.csv", lambda run=run: compute(run))
+                      for run in asked(runs, "cmacc")], ignore_index=True)  # whose negatives have gradients
 
 
-def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame:
+def post_hoc_diversity(runs: Sequence[Run], device: str = "auto") -> DataFrame:
     """From how many categories every sampler's negatives would come, chosen with finished encoders of XMoCo on grids.
 
     Candidates are keys of 4,096 random training pairs, balanced and with Zipf's frequencies, in the modality of video;
-    queries are eight random batches of M pairs. Both are normalised over batches as in training. Cells that differ in
+    queries are eight random batches of M pairs. Both are normalised over batches as in training. Runs that differ in
     `iterations` alone are one encoder along its training.
 
     Returns:
-        One row per cell, frequency, M, choice and measure: frequency, batch (M), sampler, posterior (temperature of Eq.
-        4; 1 where there is none), step (of the training), measure, value; and of the cell seed, dataset and preset.
+        One row per run, frequency, M, choice and measure: frequency, batch (M), sampler, posterior (temperature of Eq.
+        4; 1 where there is none), step (of the training), measure, value; and of the run seed, dataset and preset.
         Measures: categories (distinct, mean over batches); expected (of uniform draws, exact); rho, the mean squared
         distance of two candidates of one category over that of two of different ones, between features or gradients;
         and predicted, by `seeded_categories` with this rho. Only choices by distance have the latter two.
@@ -139,15 +139,15 @@ def post_hoc_diversity(cells: Sequence[Cell], device: str = "auto") -> DataFrame
     """
     where = devices.resolve(device)
 
-    def compute(cell: Cell) -> DataFrame:
+    def compute(run: Run) -> DataFrame:
         parts = []
         for frequency in FREQUENCIES:
-            learner = restored(cell, CLIPS, where, frequency=frequency)
-            parts.append(_chosen_post_hoc(learner, cell.seed).assign(frequency=frequency, step=learner.taken))
+            learner = restored(run, CLIPS, where, frequency=frequency)
+            parts.append(_chosen_post_hoc(learner, run.seed).assign(frequency=frequency, step=learner.taken))
         return pd.concat(parts)
 
-    return pd.concat([kept(cell, "post_hoc_diversity.csv", lambda cell=cell: compute(cell))
-                      for cell in asked(cells, "xmoco")], ignore_index=True)
+    return pd.concat([kept(run, "post_hoc_diversity.csv", lambda run=run: compute(run))
+                      for run in asked(runs, "xmoco")], ignore_index=True)
 
 
 @torch.no_grad()

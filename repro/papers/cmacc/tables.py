@@ -52,16 +52,16 @@ def dictionaries(preset: str, dataset: str) -> tuple[int, ...]:
     return (8, 16, 24)
 
 
-def by_target(cells: DataFrame) -> DataFrame:
-    """A row for every cell and target, the accuracy there as `value`; see also `with_notes`.
+def by_target(runs: DataFrame) -> DataFrame:
+    """A row for every run and target, the accuracy there as `value`; see also `with_notes`.
 
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
     ("new_drawings").
 
     Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
-    asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in cells["targets"]]
-    rows = cells.assign(target=asked, encoder=_encoders(cells, "targets"))
+    asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in runs["targets"]]
+    rows = runs.assign(target=asked, encoder=_encoders(runs, "targets"))
     rows = rows.explode("target", ignore_index=True).dropna(subset="target")
     rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
     rows = rows.drop_duplicates(["encoder", "seed", "target"]).astype({"trained_on": int})
@@ -69,24 +69,24 @@ def by_target(cells: DataFrame) -> DataFrame:
     return with_notes(rows.drop(columns="encoder").assign(recipe_number=first))
 
 
-def _encoders(cells: DataFrame, *judged_by: str) -> Series:
-    """A text for every cell that is the same where recipes differ in how their encoders are judged alone.
+def _encoders(runs: DataFrame, *judged_by: str) -> Series:
+    """A text for every run that is the same where recipes differ in how their encoders are judged alone.
 
     Of fields that a derived recipe adds, what differs from its preset.
     """
-    fields = [name for name in CLIPS.fields if name not in judged_by and name in cells]
+    fields = [name for name in CLIPS.fields if name not in judged_by and name in runs]
     added = [{name: value for name, value in changes.items() if name not in CLIPS.fields}
-             for changes in cells["changes"]]
-    values = cells[fields].assign(added=added).map(str).to_numpy()
-    return Series([", ".join(texts) for texts in values], cells.index, dtype=str)
+             for changes in runs["changes"]]
+    values = runs[fields].assign(added=added).map(str).to_numpy()
+    return Series([", ".join(texts) for texts in values], runs.index, dtype=str)
 
 
-def over_splits(cells: DataFrame) -> DataFrame:
+def over_splits(runs: DataFrame) -> DataFrame:
     """The rows of `by_target`. Where a seed has all splits of a target, their mean alone stands for them, as split 0.
 
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
-    rows = by_target(cells)
+    rows = by_target(runs)
     encoders = _encoders(rows, "targets", "split")
     alike = rows.groupby([encoders, rows["seed"], rows["target"]], sort=False).ngroup()
     official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
@@ -103,9 +103,9 @@ def over_splits(cells: DataFrame) -> DataFrame:
     return rows.assign(recipe_number=first)
 
 
-def by_modality(cells: DataFrame) -> DataFrame:
-    """A row for every cell and modality of the candidates, the number of their categories as `value`."""
-    parts = [cells.assign(target=name, value=cells[f"categories_{name}"]) for name in MODALITIES]
+def by_modality(runs: DataFrame) -> DataFrame:
+    """A row for every run and modality of the candidates, the number of their categories as `value`."""
+    parts = [runs.assign(target=name, value=runs[f"categories_{name}"]) for name in MODALITIES]
     rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
     return with_notes(rows.astype({"trained_on": int}))
 

@@ -108,7 +108,7 @@ def similarity_variance(table: DataFrame) -> Figure:
 
 
 def of_most_keys(rows: DataFrame) -> DataFrame:
-    """The cell with most positive keys, the first of several."""
+    """The run with most positive keys, the first of several."""
     ids = rows.loc[rows["positives"] == rows["positives"].max(), "id"]
     return rows[rows["id"] == ids.iloc[0]].drop(columns="entry")
 

@@ -1,4 +1,4 @@
-"""What is measured of JCL's finished cells beside their results, computed once and kept in their folders."""
+"""What is measured of JCL's finished runs beside their results, computed once and kept in their folders."""
 
 import functools
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from repro.image.study import trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
-from repro.run.store import Cell, Store
+from repro.run.store import Run, Store
 from repro.run.training import checkpoint, kept, restored
 
 CPU = torch.device("cpu")
@@ -28,34 +28,34 @@ QUERIES = 32  # of `sampled_keys`
 BATCH = 256  # views encoded at a time
 
 
-def similarities(cells: list[Cell], device: str = "auto") -> DataFrame:
+def similarities(runs: list[Run], device: str = "auto") -> DataFrame:
     """How alike the features of an image's augmentations are (Fig. M.3).
 
     Of 32,768 training images, or all if there are fewer, 32 strong views each; 64 and 4 of smoke runs.
 
     Args:
-        cells: finished ones of `similarity_variance`.
+        runs: finished ones of `similarity_variance`.
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        One row per cell and image: model ("JCL" or "MoCo v2"), seed, d (number of features), similarity and variance,
+        One row per run and image: model ("JCL" or "MoCo v2"), seed, d (number of features), similarity and variance,
         see `repro.report.histograms.similarity_and_variance`.
     """
     where = devices.resolve(device)
-    parts = [kept(cell, "similarity.csv", functools.partial(_similarity, cell, where)) for cell in cells]
+    parts = [kept(run, "similarity.csv", functools.partial(_similarity, run, where)) for run in runs]
     return pd.concat(parts, ignore_index=True)
 
 
-def _similarity(cell: Cell, device: torch.device) -> DataFrame:
-    recipe = cell.recipe
-    model = trained_model(checkpoint(cell.id, Store(manifest.runs_root())), recipe)
-    images, augmentations = (64, 4) if cell.preset == "smoke" else (32768, 32)
+def _similarity(run: Run, device: torch.device) -> DataFrame:
+    recipe = run.recipe
+    model = trained_model(checkpoint(run.id, Store(manifest.runs_root())), recipe)
+    images, augmentations = (64, 4) if run.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
-    parts = features(model, recipe, data_of(recipe), images, augmentations, seed=cell.seed, device=device)
+    parts = features(model, recipe, data_of(recipe), images, augmentations, seed=run.seed, device=device)
     for z in tqdm(parts, desc="views", unit="batch", leave=False, disable=None):
         rows += torch.stack(similarity_and_variance(z), dim=1).tolist()
     name = "MoCo v2" if recipe.method == "moco" else "JCL"
-    known = {"model": name, "seed": cell.seed, "d": z.shape[2]}
+    known = {"model": name, "seed": run.seed, "d": z.shape[2]}
     table = DataFrame(rows, columns=["similarity", "variance"])
     return table.assign(**known)[[*known, *table]]
 
@@ -90,25 +90,25 @@ def features(
         yield encoded.float().unflatten(0, (augmentations, -1)).transpose(0, 1)
 
 
-def sampled_keys(cells: list[Cell], device: str = "auto") -> DataFrame:
-    """JCL's bound beside losses with sampled keys, for queries, keys and dictionary of the cell with most keys.
+def sampled_keys(runs: list[Run], device: str = "auto") -> DataFrame:
+    """JCL's bound beside losses with sampled keys, for queries, keys and dictionary of the run with most keys.
 
     Args:
-        cells: finished ones of `positive_keys`.
+        runs: finished ones of `positive_keys`.
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        The table of `repro.papers.jcl.sampled_keys`, at the temperature and the strength of the cell's recipe, with
+        The table of `repro.papers.jcl.sampled_keys`, at the temperature and the strength of the run's recipe, with
         these and its number of keys as positives.
     """
-    most, where = max(cells, key=lambda cell: cell.recipe.keys), devices.resolve(device)
+    most, where = max(runs, key=lambda run: run.recipe.keys), devices.resolve(device)
     return kept(most, "sampled_keys.csv", functools.partial(_sampled, most, where))
 
 
-def _sampled(cell: Cell, device: torch.device) -> DataFrame:
-    batch = restored(cell, IMAGES, device).positives()
+def _sampled(run: Run, device: torch.device) -> DataFrame:
+    batch = restored(run, IMAGES, device).positives()
     query, keys, negatives = (tensor.cpu() for tensor in (batch.query, batch.keys, batch.negatives))
-    setting = {"temperature": cell.recipe.temperature, "strength": cell.recipe.strength}
-    generator = torch.Generator().manual_seed(cell.seed)
+    setting = {"temperature": run.recipe.temperature, "strength": run.recipe.strength}
+    generator = torch.Generator().manual_seed(run.seed)
     table = bound.sampled_keys(query[:QUERIES], keys[:QUERIES], negatives, **setting, generator=generator)
-    return table.assign(positives=cell.recipe.keys, **setting)
+    return table.assign(positives=run.recipe.keys, **setting)

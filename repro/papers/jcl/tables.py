@@ -21,22 +21,22 @@ DATASETS = tuple(dict.fromkeys(("digits", "imagenet100", "imagenet", *image.DATA
 MEASURES = ("linear", "knn1", "embedding_spread")
 
 
-def with_sweeps(cells: DataFrame) -> DataFrame:
-    """A row of a cell for every sweep that it is nearest to, and two more columns. The common point is in all three.
+def with_sweeps(runs: DataFrame) -> DataFrame:
+    """A row of a run for every sweep that it is nearest to, and two more columns. The common point is in all three.
 
-    Of several cells at one point of a sweep those that differ least come first.
+    Of several runs at one point of a sweep those that differ least come first.
 
-    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, cells differ.
+    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, runs differ.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
     """
     rows = []
-    for cell in cells.to_dict("records"):
-        left = {field: cell[field] for field, value in BASE.items() if cell[field] != value}
+    for run in runs.to_dict("records"):
+        left = {field: run[field] for field, value in BASE.items() if run[field] != value}
         away = {name: {field: value for field, value in left.items() if field != name} for name in BASE}
         fewest = min(map(len, away.values()))
-        known = {field: value for field, value in cell["changed"].items() if field not in BASE}
+        known = {field: value for field, value in run["changed"].items() if field not in BASE}
         rows += [
-            cell | {"varied": name, "changed": known | others, "encoder_forwards": FORWARDS + cell["keys"]}
+            run | {"varied": name, "changed": known | others, "encoder_forwards": FORWARDS + run["keys"]}
             for name, others in away.items()
             if len(others) == fewest
         ]

@@ -110,8 +110,8 @@ def _heat_map(axes: Axes, rows: DataFrame, value: str, spread: str, key_temperat
     axes.set(xlabel="", ylabel="")
 
 
-def of_first_cell(rows: DataFrame) -> DataFrame:
-    """The first cell of SCE that was trained, in the order of the table."""
+def of_first_run(rows: DataFrame) -> DataFrame:
+    """The first run of SCE that was trained, in the order of the table."""
     rows = rows.dropna(subset=["InfoNCE", "ReSSL", "Ceil"])
     names = ["epoch", "InfoNCE", "ReSSL", "Ceil", "loss", "weight", "entry", "id", "seed", "dataset", "preset"]
     return rows.loc[rows["id"] == rows["id"].iloc[0], names]
@@ -119,6 +119,6 @@ def of_first_cell(rows: DataFrame) -> DataFrame:
 
 PICTURES = {
     "objective_parts_cifar10": Picture(
-        experiments=("temperature_grid_cifar10",), frame="epochs", fields=("weight",), rows=of_first_cell,
+        experiments=("temperature_grid_cifar10",), frame="epochs", fields=("weight",), rows=of_first_run,
         plot=OBJECTIVE_PARTS),
 }

@@ -328,9 +328,9 @@ def _rounded(table: DataFrame) -> DataFrame:
     return table.map(lambda value: float(f"{Decimal(f'{value:.9g}'):.5g}") if isinstance(value, float) else value)
 
 
-def forest(name: str, cells: DataFrame) -> DataFrame:
+def forest(name: str, runs: DataFrame) -> DataFrame:
     """`glm.forest` of an experiment, where the nine objectives of the paper's main tables are finished."""
-    ours = SKELETONS.tidy(cells[cells["id"].isin([*find(name).asked()])])
+    ours = SKELETONS.tidy(runs[runs["id"].isin([*find(name).asked()])])
     ours = with_terms(ours[ours["objectives"].isin(METHODS)].reset_index(drop=True))
     known = set(glm.ROW_SETS["unmixed+best"]) <= set(ours["objectives"])
     return _rounded(glm.forest(ours)) if known else DataFrame()
@@ -342,7 +342,7 @@ PICTURES = {
     "sequence_contrast_ucla": Picture(
         experiments=("taxonomy_ucla",), frame="epochs", fields=CONTRASTED, rows=beside_noise, plot=SEQUENCE_CONTRAST),
     "glm_specifications": Picture(
-        experiments=(), rows=lambda cells: _rounded(glm.specification_curve()), plot=specifications),
+        experiments=(), rows=lambda runs: _rounded(glm.specification_curve()), plot=specifications),
     "glm_forest_ucla": Picture(
-        experiments=("taxonomy_ucla",), rows=lambda cells: forest("taxonomy_ucla", cells), plot=EFFECTS),
+        experiments=("taxonomy_ucla",), rows=lambda runs: forest("taxonomy_ucla", runs), plot=EFFECTS),
 }

@@ -20,10 +20,10 @@ PRINTED_COLUMNS = {  # of the fifteen objectives, by data set, protocol, layers,
 }
 
 
-def with_terms(cells: DataFrame) -> DataFrame:
-    """Cells with a column for each printed term: 1 where the objective has it, else 0."""
-    terms = cells["objectives"].str.split("+")
-    return cells.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
+def with_terms(runs: DataFrame) -> DataFrame:
+    """Runs with a column for each printed term: 1 where the objective has it, else 0."""
+    terms = runs["objectives"].str.split("+")
+    return runs.assign(**{term: [int(term in names) for names in terms] for term in PRINTED})
 
 
 def printed_accuracy(row: Any) -> float:

@@ -22,7 +22,7 @@ from repro.data import manifest
 from repro.papers.cmacc import measured
 from repro.run.device import threads
 from repro.run.fit import fit
-from repro.run.store import Cell, Store
+from repro.run.store import Run, Store
 from repro.run.training import restored
 
 CPU = torch.device("cpu")
@@ -60,16 +60,16 @@ def small(monkeypatch, tmp_path):
         yield
 
 
-def finished(method="cmacc", **changes) -> Cell:
-    """A cell trained for some steps."""
+def finished(method="cmacc", **changes) -> Run:
+    """A run trained for some steps."""
     dataset = changes.pop("dataset", "synthetic")
     recipe = paper(dataset, method, **(SMALL if dataset == "synthetic" else GRIDS) | changes)
-    cell = Cell("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
-    run = Store(manifest.runs_root()).run(cell)
-    with run.claim(), tqdm(file=io.StringIO()) as bar:
-        finish(fit(Pretrainer(recipe, measured.data_of(recipe), 2, CPU), run.folder, bar))
-        run.finish({"cost": {}})
-    return cell
+    run = Run("clips", recipe, 2, "paper", "esc50 (subset)", "made up", 1)
+    folder = Store(manifest.runs_root()).folder(run)
+    with folder.claim(), tqdm(file=io.StringIO()) as bar:
+        finish(fit(Pretrainer(recipe, measured.data_of(recipe), 2, CPU), folder.path, bar))
+        folder.finish({"cost": {}})
+    return run
 
 
 def views(learner, modality, item):
@@ -109,12 +109,12 @@ def encoded_as_stored(learner, modality, generator):
     ("xmoco", {"normalised": True}),
 ])
 def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
-    cell = finished(method, **changes)
-    table, learner = measured.pretext_accuracy([cell], "cpu"), restored(cell, CLIPS, CPU)
+    run = finished(method, **changes)
+    table, learner = measured.pretext_accuracy([run], "cpu"), restored(run, CLIPS, CPU)
     for encoder in (learner.towers, learner.keys):
         encoder.eval()
     rows, labels = table.set_index(["query", "category"]), learner.data.categories.tolist()
-    generator = torch.Generator().manual_seed(cell.seed)
+    generator = torch.Generator().manual_seed(run.seed)
     for modality in MODALITIES:
         other = OTHER[modality]
         again = [encoded_as_stored(learner, other, generator) for _ in range(measured.AGAIN)]
@@ -157,12 +157,12 @@ def test_keys_that_are_encoded_again_differ_from_stored_ones_by_their_age_alone(
 
 
 def test_it_is_computed_once_and_kept(monkeypatch):
-    cell = finished(iterations=1)
-    accuracy, negatives = measured.pretext_accuracy([cell], "cpu"), measured.selected_negatives([cell], "cpu")
+    run = finished(iterations=1)
+    accuracy, negatives = measured.pretext_accuracy([run], "cpu"), measured.selected_negatives([run], "cpu")
     monkeypatch.setattr(measured, "restored", functools.partial(pytest.fail, "computed again"))
-    pd.testing.assert_frame_equal(measured.pretext_accuracy([cell], "cpu"), accuracy)
+    pd.testing.assert_frame_equal(measured.pretext_accuracy([run], "cpu"), accuracy)
     twice = pd.concat([negatives, negatives], ignore_index=True)
-    pd.testing.assert_frame_equal(measured.selected_negatives([cell, cell], "cpu"), twice)
+    pd.testing.assert_frame_equal(measured.selected_negatives([run, run], "cpu"), twice)
 
 
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:
@@ -182,8 +182,8 @@ def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, in
 
 @pytest.mark.parametrize("changes", [{}, VARIANTS["unit_length"]], ids=["any_length", "unit_length"])
 def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(changes):
-    cell = finished(pool=16, dictionary=8, **changes)
-    table, learner = measured.selected_negatives([cell], "cpu"), restored(cell, CLIPS, CPU)
+    run = finished(pool=16, dictionary=8, **changes)
+    table, learner = measured.selected_negatives([run], "cpu"), restored(run, CLIPS, CPU)
     learner.towers.train()  # normalised over the batch
     batch = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(2))[:8]
     batch = learner.members[batch].tolist()
@@ -206,14 +206,14 @@ def test_gradients_are_those_of_autograd_and_ohem_picks_the_largest_losses(chang
         assert rows_of["ohem"]["item"].tolist() == sorted(judged, key=lambda item: -judged[item][1])[:8]
 
 
-def test_cells_without_such_figures_are_refused(monkeypatch):
-    smoco, xmoco, unknown = (Cell("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
+def test_runs_without_such_figures_are_refused(monkeypatch):
+    smoco, xmoco, unknown = (Run("clips", paper("synthetic", method, **SMALL), 9, "paper", "esc50", "made up", 1)
                              for method in ("smoco", "xmoco", "cmacc"))
     with pytest.raises(ValueError, match="which are of smoco, one should be of xmoco or cmacc"):
         measured.pretext_accuracy([smoco])
     with pytest.raises(ValueError, match="one should be of cmacc"):
         measured.selected_negatives([smoco, xmoco])
-    with pytest.raises(ValueError, match=r"is not that of a finished cell in .*; see `repro results list`"):
+    with pytest.raises(ValueError, match=r"is not that of a finished run in .*; see `repro results list`"):
         measured.pretext_accuracy([unknown], "cpu")
     bare = dataclasses.replace(clips("audioset", unlabelled=40), classes=())  # as AudioSet has none here
     use(monkeypatch, bare)
@@ -241,7 +241,7 @@ def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
     use(monkeypatch, grids(train=80))
     monkeypatch.setattr(measured, "POOLED", 60)
     monkeypatch.setattr(measured, "SELECTED", (5,))
-    cell, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), measured.embedded
+    run, real = finished("xmoco", dataset="multidigits", characters=2, pairs=80), measured.embedded
 
     def gathered(learner, modality, index, generator=None):
         query, hidden, key = real(learner, modality, index, generator)
@@ -249,7 +249,7 @@ def test_choices_post_hoc_are_counted_beside_chance_and_prediction(monkeypatch):
         return query, hidden, places + 1e-3 * torch.randn(places.shape, generator=generator)
 
     monkeypatch.setattr(measured, "embedded", gathered)
-    table = measured.post_hoc_diversity([cell], "cpu")
+    table = measured.post_hoc_diversity([run], "cpu")
     assert set(table["frequency"]) == {"balanced", "zipf"} and set(table["batch"]) == {5}
     wide = table[table["frequency"] == "balanced"].pivot_table("value", ["sampler", "posterior"], "measure")
     assert {*wide.index} == {("random", 1), ("ohem", 1), ("feature", 1), ("gradient", 1), ("gradient", 0.3),

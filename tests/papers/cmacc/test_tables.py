@@ -1,4 +1,4 @@
-"""CM-ACC's tables: their cells, what is refused, the printed numbers beside them."""
+"""CM-ACC's tables: their runs, what is refused, the printed numbers beside them."""
 
 import dataclasses
 import itertools
@@ -38,18 +38,18 @@ MEASURED = {  # else by the target
 
 
 def recipes_of(table, dataset=None, **choices):
-    return [cell.recipe for cell in asked(TABLES[table], dataset, **choices)]
+    return [run.recipe for run in asked(TABLES[table], dataset, **choices)]
 
 
 def measures():
-    """What gives every cell made-up results, none of them twice."""
+    """What gives every run made-up results, none of them twice."""
     values = itertools.count(40.0, 0.25)
 
-    def measure(cell):
-        names = [name for name in cell.recipe.targets.split(",") if name and name != "characters"]
-        names += ["linear", "linear_held_out"] if cell.recipe.dataset in CHARACTERS else []
-        names += ["categories_video", "categories_audio", "expected"] if cell.recipe.method == "cmacc" else []
-        return {"trained_on": 100.0 + cell.seed, **{name: next(values) for name in names}}
+    def measure(run):
+        names = [name for name in run.recipe.targets.split(",") if name and name != "characters"]
+        names += ["linear", "linear_held_out"] if run.recipe.dataset in CHARACTERS else []
+        names += ["categories_video", "categories_audio", "expected"] if run.recipe.method == "cmacc" else []
+        return {"trained_on": 100.0 + run.seed, **{name: next(values) for name in names}}
 
     return measure
 
@@ -60,12 +60,12 @@ def frame_of(table, dataset=None, **choices):
 
 
 def tidy_of(table, dataset=None, **choices):
-    """The same results, a row for each cell."""
-    cells = [cell for cell in asked(TABLES[table], dataset, **choices)]
-    return CLIPS.tidy(finished(cells, measures()))
+    """The same results, a row for each run."""
+    runs = [run for run in asked(TABLES[table], dataset, **choices)]
+    return CLIPS.tidy(finished(runs, measures()))
 
 
-# ---------------------------------------------------------------------------------------------- which cells there are
+# ---------------------------------------------------------------------------------------------- which runs there are
 
 
 def test_fields_that_are_asked_for():
@@ -102,7 +102,7 @@ def test_targets_can_be_chosen_wherever_encoders_are_fine_tuned(table):
 ])
 @pytest.mark.parametrize("table", ["ohem_vs_active", "category_diversity", "dictionary_size", "cross_modal"])
 def test_usual_choices_fit_the_bundled_clips_and_some_dozens(table, dataset, preset, size, expected):
-    """As many as of a sample of UCF101 have sound: a batch is left to select in every cell."""
+    """As many as of a sample of UCF101 have sound: a batch is left to select in every run."""
     recipes = recipes_of(table, dataset, preset=preset, subset=dataset == "ucf101")
     for recipe in recipes:
         members(recipe.replace(size=8), made_up(pretrain=size))
@@ -122,37 +122,37 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
                                                                                            "new_drawings"})
 
 
-def test_a_cell_is_called_by_all_that_its_row_sweeps():
+def test_a_run_is_called_by_all_that_its_row_sweeps():
     """Also where that is what its preset has."""
-    labels = [cell.label for cell in TABLES["category_diversity"].cells(preset="smoke")]
+    labels = [run.label for run in TABLES["category_diversity"].runs(preset="smoke")]
     assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
 
 
-def test_the_same_cell_has_one_id_in_every_table():
+def test_the_same_run_has_one_id_in_every_table():
     grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
     own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
-    ids = {table: [cell.id for cell in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
+    ids = {table: [run.id for run in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
             for table in LAYOUTS}
     assert len({*itertools.chain(*ids.values())}) == 1 and all(len(found) == 1 for found in ids.values())
 
 
 def test_a_key_depends_on_the_targets_data(monkeypatch):
-    def cell(table, **digests):
+    def run(table, **digests):
         named = {name: SimpleNamespace(name=name, digest=digests.get(name, "usual"))
                  for name in ("kinetics_sound", "ucf101", "hmdb51", "esc50")}
         monkeypatch.setattr(study, "data_of", lambda recipe: named[recipe.dataset])
         monkeypatch.setattr(study, "target_of", lambda recipe, name, split: named[name])
-        return TABLES[table].cells("kinetics_sound", device="cpu")[-1]
+        return TABLES[table].runs("kinetics_sound", device="cpu")[-1]
 
     for module, name in ((study, "members"), (study, "check_crop"), (study.finetune, "recordings")):
         monkeypatch.setattr(module, name, lambda *_: None)
     monkeypatch.setattr(study, "channels_of", lambda *_: 1)
-    before, after = cell("cross_modal"), cell("cross_modal", hmdb51="other")
+    before, after = run("cross_modal"), run("cross_modal", hmdb51="other")
     assert after.id != before.id and after.recipe == before.recipe
-    assert cell("category_diversity", hmdb51="other").digest == "usual"  # which has no targets
+    assert run("category_diversity", hmdb51="other").digest == "usual"  # which has no targets
 
 
-@pytest.mark.usefixtures("runs")
+@pytest.mark.usefixtures("runs_root")
 @pytest.mark.parametrize(("table", "choices", "message"), [
     ("mutual_information", {"dataset": "synthetic"}, "dataset='synthetic' is not one of: multidigits, multiomni"),
     ("cross_modal", {"distinct": 5}, "distinct=5 changes nothing of scratch, supervised"),
@@ -270,8 +270,8 @@ def test_table_4_pre_trained_on_ucf101():
     assert frame["printed"].tolist() == [69.1, 33.3] and frame["split"].tolist() == [0, 0]
     splits = asked(TABLES["transfer"], "ucf101", split="1,2,3")
     stored = finished(splits, measures())
-    stored["cost"] = [json.dumps({"finished": "", "device": f"no. {cell.recipe.split // 3}"}) for cell in splits]
-    frame = TABLES["transfer"].numbers({cell.id: cell for cell in splits}, stored)
+    stored["cost"] = [json.dumps({"finished": "", "device": f"no. {run.recipe.split // 3}"}) for run in splits]
+    frame = TABLES["transfer"].numbers({run.id: run for run in splits}, stored)
     assert remarks(frame) == ["all rows: 2 runs on no. 0, 1 on no. 1"]
     frame = frame_of("transfer", "ucf101", split="2,1")
     assert frame["printed"].isna().all() and sorted(frame["split"]) == [1, 1, 2, 2]
@@ -283,9 +283,9 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     def value(method, seed, split):
         return 40.0 + 7 * methods.index(method) + 3 * seed * split + split**2
 
-    def measure(cell):
-        recipe = cell.recipe
-        return {"trained_on": 300.0 + recipe.split, "esc10": value(recipe.method, cell.seed, recipe.split)}
+    def measure(run):
+        recipe = run.recipe
+        return {"trained_on": 300.0 + recipe.split, "esc10": value(recipe.method, run.seed, recipe.split)}
 
     table, choices = TABLES["transfer"], {"preset": "quick", "subset": True, "targets": "esc10", "seeds": "0,1"}
     choices |= {"method": ",".join(methods), "split": "1,2,3,4,5"}
@@ -295,9 +295,9 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     np.testing.assert_allclose(frame["ours"], values.mean((1, 2)))
     np.testing.assert_allclose(frame["std"], values.mean(2).std(1, ddof=1))
     assert set(frame["trained_on"]) == {303}
-    cells = asked(table, "esc50", **choices)
-    stored = finished(cells[:-1], measure)  # the second seed lacks a fold
-    some = table.numbers({cell.id: cell for cell in cells}, stored).query("method == 'smoco'")
+    runs = asked(table, "esc50", **choices)
+    stored = finished(runs[:-1], measure)  # the second seed lacks a fold
+    some = table.numbers({run.id: run for run in runs}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
 
 

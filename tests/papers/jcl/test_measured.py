@@ -1,4 +1,4 @@
-"""Features of augmentations, beside those of every view; what is kept of cells."""
+"""Features of augmentations, beside those of every view; what is kept of runs."""
 
 import functools
 
@@ -60,9 +60,9 @@ def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     settings = {"preset": "smoke", "seeds": "0,1"}
     table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
     assert table[["method", "keys"]].to_numpy().tolist() == [["jcl", 9], ["moco", 1]]
-    assert len(list(tmp_path.glob("cells/*/similarity.csv"))) == 4  # for `repro figures --committed`
+    assert len(list(tmp_path.glob("runs/*/similarity.csv"))) == 4  # for `repro figures --committed`
     monkeypatch.setattr(measured, "features", functools.partial(pytest.fail, "computed again"))
-    found = measured.similarities(repro.TABLES["similarity_variance"].cells("digits", **settings), "cpu")
+    found = measured.similarities(repro.TABLES["similarity_variance"].runs("digits", **settings), "cpu")
     assert (set(found["dataset"]), set(found["preset"])) == ({"digits"}, {"smoke"})
     assert found.groupby(["model", "seed"])["d"].agg(["count", "first"]).to_dict("index") == {
         (model, seed): {"count": 64, "first": 12} for model in ("JCL", "MoCo v2") for seed in (0, 1)}
@@ -70,13 +70,13 @@ def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     assert ((1 - found["similarity"]) / 12).tolist() == pytest.approx(found["variance"].tolist())
 
 
-def test_the_bound_of_the_cell_with_most_keys_is_kept(tmp_path, monkeypatch):
+def test_the_bound_of_the_run_with_most_keys_is_kept(tmp_path, monkeypatch):
     settings = {"preset": "smoke", "keys": "2,5", "strength": "3", "temperature": "0.3"}
     repro.run_table("positive_keys", "digits", device="cpu", **settings)
-    path, = tmp_path.glob("cells/*/sampled_keys.csv")
+    path, = tmp_path.glob("runs/*/sampled_keys.csv")
     assert '"keys": 5' in (path.parent / "recipe.json").read_text()
     monkeypatch.setattr(measured, "restored", functools.partial(pytest.fail, "computed again"))
-    found = measured.sampled_keys(repro.TABLES["positive_keys"].cells("digits", **settings), "cpu")
+    found = measured.sampled_keys(repro.TABLES["positive_keys"].runs("digits", **settings), "cpu")
     assert found["keys"].tolist() == [2**power for power in range(13)]
     assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
     assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()

@@ -1,4 +1,4 @@
-"""JCL's tables: the cells of its sweeps, and their rows."""
+"""JCL's tables: the runs of its sweeps, and their rows."""
 
 import json
 
@@ -10,12 +10,12 @@ from repro.papers.jcl.tables import TABLES
 KEYS = TABLES["positive_keys"]
 
 
-def cells(table, dataset=None, **choices):
-    return [cell for cell in asked(table, dataset, **choices)]
+def runs(table, dataset=None, **choices):
+    return [run for run in asked(table, dataset, **choices)]
 
 
-def swept(cells):
-    return [(cell.recipe.keys, cell.recipe.strength, cell.recipe.temperature) for cell in cells]
+def swept(runs):
+    return [(run.recipe.keys, run.recipe.strength, run.recipe.temperature) for run in runs]
 
 
 @pytest.mark.parametrize(("dataset", "keys", "strengths", "temperatures"), [
@@ -25,13 +25,13 @@ def swept(cells):
 def test_the_three_sweeps(dataset, keys, strengths, temperatures):
     expected = [(number, 4, 0.2) for number in keys] + [(5, value, 0.2) for value in strengths]
     expected += [(5, 4, value) for value in temperatures]
-    found = cells(KEYS, dataset)
+    found = runs(KEYS, dataset)
     assert swept(found) == list(dict.fromkeys(expected))  # the common point once
-    assert {cell.recipe.method for cell in found} == {"jcl"}
+    assert {run.recipe.method for run in found} == {"jcl"}
 
 
 def test_the_common_point_is_a_row_of_all_three_sweeps():
-    rows, found = laid_out(KEYS, seeds="0,1"), cells(KEYS, seeds="0,1")
+    rows, found = laid_out(KEYS, seeds="0,1"), runs(KEYS, seeds="0,1")
     assert "changed" not in rows
     assert rows["varied"].tolist() == ["keys"] * 4 + ["strength"] * 3 + ["temperature"] * 3
     for name, values in {"keys": [1, 2, 5, 9], "strength": [0, 4, 10], "temperature": [0.1, 0.2, 0.5]}.items():
@@ -46,7 +46,7 @@ def test_the_common_point_is_a_row_of_all_three_sweeps():
     assert (rows["encoder_forwards"] == rows["keys"] + 3).all()
 
 
-def test_a_cell_beside_the_sweeps_differs_from_those_it_is_nearest_to():
+def test_a_run_beside_the_sweeps_differs_from_those_it_is_nearest_to():
     rows = laid_out(KEYS, keys=3, strength=1.0, temperature=0.2)
     assert dict(zip(rows["varied"], rows["changed"], strict=True)) == {
         "keys": {"strength": 1.0}, "strength": {"keys": 3}

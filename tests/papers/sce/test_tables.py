@@ -1,4 +1,4 @@
-"""SCE's tables: their cells, and the printed accuracies beside made-up ones."""
+"""SCE's tables: their runs, and the printed accuracies beside made-up ones."""
 
 import math
 
@@ -13,7 +13,7 @@ NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_i
 
 
 def places(dataset=None, **choices):
-    recipes = [cell.recipe for cell in asked(GRID, dataset, **choices)]
+    recipes = [run.recipe for run in asked(GRID, dataset, **choices)]
     return [(recipe.method, recipe.temperature, recipe.key_temperature) for recipe in recipes]
 
 

@@ -31,7 +31,7 @@ def test_it_is_of_every_encoder_that_comes_along_and_begins_with_its_accuracy():
 
 
 @pytest.mark.skipif(REAL is None, reason="nw_ucla/all_sqe.zip is not below REPRO_DATA")
-def test_a_row_is_a_probe_that_is_trained_without_a_camera_of_two_actions(runs):
+def test_a_row_is_a_probe_that_is_trained_without_a_camera_of_two_actions(runs_root):
     data, encoder = load("ucla"), repro.load("taxonomy_ucla/CE+AD")
     recipe, labels = encoder.recipe, data.labels
     with torch.no_grad():

@@ -28,7 +28,7 @@ PRINTED_DEPTHS = {"random": [52.01, 56.51, 60.17, 63.70, 60.11], "AE": [51.89, 3
 
 
 def rows(name="taxonomy", dataset="ucla", **choices):
-    return laid_out(tables.TABLES[name], dataset, measure=lambda cell: MEASURED, **choices)
+    return laid_out(tables.TABLES[name], dataset, measure=lambda run: MEASURED, **choices)
 
 
 def test_printed_accuracies_stand_beside_their_objectives():

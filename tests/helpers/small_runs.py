@@ -1,4 +1,4 @@
-"""A small cell of each modality from files to its row of a table, by the commands a reader gives.
+"""A small run of each modality from files to its row of a table, by the commands a reader gives.
 
 Its data are prepared, it is trained, saved at every report, evaluated, and its result is stored, in about a second.
 `work` runs in a process of `nursery`; it says what it does in the file `phases`, a line "TIME PHASE" as each begins.
@@ -29,8 +29,8 @@ from repro.data import prepared
 from repro.image import recipe as image_recipe
 from repro.image import study as image
 from repro.run import fit as fitting
-from repro.run import training as cell_training
-from repro.run.store import Run
+from repro.run import training as run_training
+from repro.run.store import RunFolder
 from repro.skeleton import recipe as skeleton_recipe
 from repro.skeleton import study as skeleton
 
@@ -167,16 +167,16 @@ def make_small(patch: MonkeyPatch) -> None:
 
 
 def announce(patch: MonkeyPatch, modality: str, file: Path) -> None:
-    """Write every phase of the cell down as it begins, and save a checkpoint at every report."""
+    """Write every phase of the run down as it begins, and save a checkpoint at every report."""
     def training(*arguments, **named):
         with phase("training", file):
             return (yield from fitting.fit(*arguments, checkpoint_seconds=0, **named))
 
-    patch.setattr(cell_training, "fit", training)
+    patch.setattr(run_training, "fit", training)
     module, name = MEASURED[modality]
     patch.setattr(fitting, "save_checkpoint", within("checkpoint", fitting.save_checkpoint, file))
     patch.setattr(module, name, within("evaluation", getattr(module, name), file))
-    patch.setattr(Run, "finish", within("result", Run.finish, file))
+    patch.setattr(RunFolder, "finish", within("result", RunFolder.finish, file))
 
 
 def within(name: str, function: Callable, file: Path) -> Callable:
