@@ -107,7 +107,7 @@ def test_no_bar_stands_still_in_a_saved_notebook(folders, tmp_path):
     source = ("import pathlib, numpy\nfrom repro.data.prepared import Source\n"
               "def make(path):\n    return {'rows': numpy.zeros(1)}, {}\n"
               "made = Source('things', 'form', 1, {'a': pathlib.Path('good.ipynb')}, make).prepare()")
-    _, runs = executed(tmp_path, good=[new_code_cell(source)])
+    _, cells = executed(tmp_path, good=[new_code_cell(source)])
     assert cells["good"][0].execution_count and cells["good"][0].outputs == []
 
 
