@@ -1,4 +1,4 @@
-/* Draws the figures of the explorer, which its runs leave as JSON; with them their frames, sliders and hovering. */
+/* Draws the figures of the explorer, which its cells leave as JSON; with them their frames, sliders and hovering. */
 addEventListener("DOMContentLoaded", () => {
     for (const place of document.querySelectorAll("div[data-figure]")) {
         const figure = JSON.parse(place.dataset.figure), config = {responsive: true, displaylogo: false};

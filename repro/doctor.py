@@ -36,8 +36,8 @@ def examined_folder(say: Say) -> Iterator[str]:
     runs = manifest.runs_root()
     say(f"REPRO_RUNS {runs}")
     if (runs / "cells").is_dir():
-        yield (f"{runs}/cells holds runs as they were named before; rename it to {runs}/runs, and `key` to `id` in "
-               "every recipe.json there")
+        yield (f"{runs}/cells holds runs as they were named before; rename it to {runs}/runs, and in the files there "
+               "`key` to `id` (recipe.json) and `_unseen` to `_without_copies` (result.json, probes.jsonl)")
     Store(runs).require_writable()
     there = next(folder for folder in (runs, *runs.parents) if folder.exists())
     with tempfile.TemporaryDirectory(prefix=".lock-", dir=there) as folder, acquire(Path(folder) / "lock"):

@@ -120,8 +120,7 @@ def table_of(experiment: "Experiment", train: str, device: str, engine: str, wor
     warn_of_other_code(stored[stored["id"].isin([*asked])], [table.study])
     missing = [run for run in runs if run.id not in set(stored["id"])]
     if missing and devices.first():
-        tqdm.write(f"{len(missing)} of {len(runs)} runs are not finished, the first is {missing[0]}",
-                   file=sys.stderr)
+        tqdm.write(f"{len(missing)} of {len(runs)} runs are not finished, the first is {missing[0]}", file=sys.stderr)
     return experiment.rows(stored, asked=asked)
 
 
@@ -351,7 +350,7 @@ def frames(
 
     Args:
         runs: those without such a frame are passed over.
-        name: of the frame: see `repro.run.store.Run.frame`.
+        name: of the frame: see `repro.run.store.RunFolder.frame`.
         fields: of recipes and results, as further columns.
         stored: finished runs, by default all.
 

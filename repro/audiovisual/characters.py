@@ -240,8 +240,7 @@ def load(
     """Load pairs of grids, drawn uniformly; none of `test` is a training pair (unless these are redrawn).
 
     Of 20 drawings of a character, in the order of the source, 16 are for training, 2 for validation, 2 held out. Those
-    of Omniglot are by 20 people, numbered alike within an alphabet: held-out ones are by people new_drawings in
-        training.
+    of Omniglot are by 20 people, numbered alike within an alphabet: held-out ones are by people unseen in training.
 
     Args:
         name: `multidigits` (part of scikit-learn; every cell has the alphabet of ten digits, cells of 8 x 8 pixels) or

@@ -242,7 +242,7 @@ class Picture:
     Attributes:
         experiments: whose runs are behind it, in this order.
         plot: how it is drawn.
-        frame: that the runs have left, see `repro.run.store.Run.frame`; "" where it is of no frame.
+        frame: that the runs have left, see `repro.run.store.RunFolder.frame`; "" where it is of no frame.
         fields: of recipes and results, which the frame's rows need beside it.
         rows: makes what is drawn and written of the rows of the frame, or of all stored runs where there is none. No
             rows are no picture.

@@ -260,7 +260,7 @@ def _mark(value: Any, held: Set[int]) -> Any:
     if isinstance(value, Tensor):
         return None if id(value) in held else (id(value), value._version)
     if isinstance(value, dict):
-        return [(id, _mark(part, held)) for id, part in value.items()]
+        return [(key, _mark(part, held)) for key, part in value.items()]
     if isinstance(value, list | tuple):
         return [_mark(part, held) for part in value]
     if isinstance(value, np.ndarray) and value.nbytes > SMALL:

@@ -14,8 +14,9 @@ from repro.run.fit import fit, load_checkpoint
 from repro.run.store import Run, RunFolder, Store, read_frame, write_frame
 
 
-def train(folder: RunFolder, progress: tqdm, *, study: Any, device: torch.device) -> Generator[None, None,
-                                                                                               dict[str, Any]]:
+def train(
+    folder: RunFolder, progress: tqdm, *, study: Any, device: torch.device
+) -> Generator[None, None, dict[str, Any]]:
     """Train a run to its end, from its checkpoints if there are any, and measure it; yields as `fit`.
 
     A run that is measured otherwise than its preset is has the training of the preset's run, in that one's folder.

@@ -20,8 +20,8 @@ for path in manifest.runs_root().glob("runs/*/recipe.json"):  # smoke runs decid
     path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
 run("figures", "predictor_digits")
 run("claims", "--paper", "BYOL")
-runs = map(os.path.dirname, manifest.runs_root().glob("runs/*/checkpoint.pt"))
-id = next(os.path.basename(run) for folder in folders if json.load(open(f"{run}/recipe.json"))["seed"] == 1)
+folders = map(os.path.dirname, manifest.runs_root().glob("runs/*/checkpoint.pt"))
+id = next(os.path.basename(folder) for folder in folders if json.load(open(f"{folder}/recipe.json"))["seed"] == 1)
 run("results", "weights", id, "--output", "byol.safetensors")
 run("results", "list")
 """

@@ -276,8 +276,8 @@ def test_operations_are_chosen_independently_by_their_probabilities():
     applied = torch.stack([draws.flipped, ~neutral.all(1), draws.grey, draws.sigma > 0], dim=1)
     counts = torch.bincount((applied * torch.tensor([8, 4, 2, 1])).sum(1), minlength=16)
     expected = [
-        40_000 * math.prod(p if with_it else 1 - p for p, with_it in zip((0.5, 0.8, 0.2, 0.5), run, strict=True))
-        for run in itertools.product((0, 1), repeat=4)
+        40_000 * math.prod(p if with_it else 1 - p for p, with_it in zip((0.5, 0.8, 0.2, 0.5), cell, strict=True))
+        for cell in itertools.product((0, 1), repeat=4)
     ]
     assert stats.chisquare(counts, expected).pvalue > 1e-3
     for probability in (0.0, 1.0):

@@ -34,7 +34,7 @@ def diverge(folder):
     raise NonFiniteLoss(f"{folder.run.label} is nan at step 7")
 
 
-def fail(run):
+def fail(folder):
     raise RuntimeError("a device that was lost")
 
 
@@ -71,7 +71,7 @@ def test_a_diverging_run_does_not_stop_the_others_and_is_named_at_the_end(store)
 
 @pytest.mark.parametrize("pool", [Pool(), Pool(1)], ids=["here", "worker"])
 def test_memory_that_is_not_there_is_said_in_a_sentence_not_in_a_traceback(store, started, capsys, pool):
-    def train(run, progress):
+    def train(folder, progress):
         torch.empty(2**55)
         yield
 
@@ -365,15 +365,15 @@ from repro.run.engine import Pool, train_runs
 from repro.run.store import Store
 
 
-def train(run, progress):
+def train(folder, progress):
     print("words " * 50_000)  # more than a pipe holds
     with open(Path(os.environ["REPRO_RUNS"]) / "tried.txt", "a") as file:
-        file.write(f"{run.run.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
-    if run.run.seed == 1:
+        file.write(f"{folder.run.seed} {os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\\n")
+    if folder.run.seed == 1:
         raise MemoryError("no room")
-    if run.run.seed == 2:
+    if folder.run.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    if run.run.seed == 4:
+    if folder.run.seed == 4:
         raise OSError(errno.ENOSPC, "No space left on device (make room there)", "runs/checkpoint.pt")
     yield
     return {"linear": 1.0, "cost": {}}

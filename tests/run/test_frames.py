@@ -29,8 +29,8 @@ def write(path, lines):
 
 
 @pytest.fixture
-def run(tmp_path):
-    """A finished run of four epochs, which has left nothing yet."""
+def folder(tmp_path):
+    """The folder of a finished run of four epochs, which has left nothing yet."""
     (tmp_path / "result.json").touch()
     return RunFolder(tmp_path, dataclasses.replace(RUN, recipe=Small(epochs=4)))
 

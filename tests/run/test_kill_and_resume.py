@@ -49,11 +49,11 @@ def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of wh
         remember("resumes")
 
 
-def train_and_remember(run, progress):
-    remember(f"trains {run.run.seed}")
+def train_and_remember(folder, progress):
+    remember(f"trains {folder.run.seed}")
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
-    return repro.run.training.train(run, progress, study=STUDY, device=torch.device("cpu"))
+    return repro.run.training.train(folder, progress, study=STUDY, device=torch.device("cpu"))
 
 
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)

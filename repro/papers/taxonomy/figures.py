@@ -193,7 +193,7 @@ def unmodified(rows: DataFrame) -> DataFrame:
     rows = rows[(rows["entry"] == rows["objectives"]) & rows["measure"].isin(["linear", "linear_best"])]
     known = (rows["dataset"] == "ucla") & (rows["preset"] == "paper")
     in_print = rows["objectives"].map(glm.printed_by_objective()["UCLA"])
-    return by_terms(rows.assign(printed=in_print.where(known)))
+    return by_terms(rows.assign(in_print=in_print.where(known)))
 
 
 def _falling(plot: Plot, data: DataFrame) -> str:
@@ -207,7 +207,7 @@ ALONG_TRAINING = Plot(
     caption="Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
     "standard deviation; the mean accuracy of the best of the probe's epochs on the test split, which the released "
     "code reports; and the printed value.",
-    x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="printed",
+    x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="in_print",
     reference_label="printed", xlabel="epoch", columns=3, finding=_falling,
     foot="Rows of panels have scales of their own.",
     looks={"linear": Look("last epoch of the probe", style.BLUE, "o"),

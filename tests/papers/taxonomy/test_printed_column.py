@@ -1,7 +1,7 @@
 """The committed distances of the printed NW-UCLA column from ours, by the rule that reads ours off trainings.
 
 A rule is a stopping epoch, a choice on the test split, or the weights of earlier runs. All but the last choice were
-fixed before the runs. Each is held against the column as printed, and with the runs of AE+CD and AE+AD+CD exchanged.
+fixed before the runs. Each is held against the column as printed, and with the cells of AE+CD and AE+AD+CD exchanged.
 """
 
 from collections import defaultdict
