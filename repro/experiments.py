@@ -134,9 +134,7 @@ def warn_of_other_code(runs: DataFrame, of: Iterable[Study]) -> None:
             warn_once(line)
 
 
-def _train_missing(
-    table: Table, runs: Sequence[Run], store: Store, device: "torch.device", pool: "Pool"
-) -> None:
+def _train_missing(table: Table, runs: Sequence[Run], store: Store, device: "torch.device", pool: "Pool") -> None:
     """Train the runs that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
     from repro.run import device as devices
     from repro.run import training
@@ -269,9 +267,7 @@ class Experiment:
         asked = self.declared.asked(self.dataset, self.preset, self.variant, **self.fields)
         return {run.recipe for run in asked}
 
-    def rows(
-        self, runs: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Run] | None = None
-    ) -> DataFrame:
+    def rows(self, runs: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Run] | None = None) -> DataFrame:
         """Its table of stored runs and its own (`asked`) by id, see `Table.numbers`."""
         return self.declared.numbers(asked or self.asked(), runs, [*self.declared.columns_asked(self.fields), *also])
 
@@ -343,9 +339,7 @@ def results(name: str, frame: str = "") -> DataFrame:
     return frames(asked.values(), frame, fields, stored)
 
 
-def frames(
-    runs: Iterable[Run], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None
-) -> DataFrame:
+def frames(runs: Iterable[Run], name: str, fields: Iterable[str] = (), stored: DataFrame | None = None) -> DataFrame:
     """What finished runs have left beside numbers: of their folders in REPRO_RUNS, else what was committed.
 
     Args:

@@ -1,7 +1,7 @@
 """A table is a sweep of recipe fields beside printed numbers.
 
     study   how a recipe is trained and measured (`Study`)
-    run    one recipe and one seed: what is trained, and found again by the hash of all that decides it
+    run     one recipe and one seed: what is trained, and found again by the hash of all that decides it
     row     a product of fields, such as {"method": ("moco", "sce"), "temperature": 0.2}, which is two recipes
     table   rows, the data sets they can be made on, and what the paper prints of a recipe (`Table`)
 
@@ -464,8 +464,8 @@ class Table:
                 if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
                     changed[name] = value
             yield Run(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
-                       study.trained(recipe, preset), number, called,
-                       {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
+                      study.trained(recipe, preset), number, called,
+                      {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
 
     def numbers(self, by_id: Mapping[str, Run], runs: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.

@@ -113,7 +113,9 @@ def test_no_bar_stands_still_in_a_saved_notebook(folders, tmp_path):
 
 @pytest.mark.parametrize(("table", "error"), [
     ("made_up", "nothing of this table is finished"), ("taxonomy", "AssertionError: ")])
-def test_a_table_of_which_nothing_is_shown_is_shown_at_smoke_size_and_leaves_no_runs(folders, tmp_path, table, error):
+def test_a_table_of_which_nothing_is_finished_is_shown_at_smoke_size_and_leaves_no_runs(
+    folders, tmp_path, table, error
+):
     sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
                "import os\nprint(preset, os.environ['REPRO_RUNS'])")
     cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]

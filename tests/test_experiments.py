@@ -38,8 +38,7 @@ def test_every_committed_run_is_reached_by_the_same_experiments_as_ever():
         expected = {row["id"]: row["experiments"].split() for row in csv.DictReader(file)}
     asked = {name: experiment.asked() for name, experiment in SAVED.items()}
     ids = set(committed()["id"])
-    assert {id: [name for name in asked if id in asked[name]] for id in ids} == {
-        id: expected[id] for id in ids}
+    assert {id: [name for name in asked if id in asked[name]] for id in ids} == {id: expected[id] for id in ids}
     assert ids == expected.keys() and all(expected.values())
 
 

@@ -16,13 +16,11 @@ def test_runs_of_tests_lie_in_a_folder_of_theirs_whatever_the_variable_of_whoeve
 
 
 @pytest.mark.parametrize("touch", [
-    lambda runs_root: (runs_root / "runs" / "result.json").read_text(), lambda runs_root: [*runs_root.iterdir()],
-    lambda runs_root: [*os.scandir(str(runs_root))], lambda runs_root: (runs_root / "runs").mkdir(),
-    lambda runs_root: os.listdir(bytes(runs_root)),
-    lambda runs_root: (runs_root / ".." / "tests" / ".." / "runs" / "x").read_text(),
-    lambda runs_root: (runs_root / "x").unlink(),
-    lambda runs_root: (runs_root / "x").rename(runs_root / "y"),
-    lambda runs_root: Path(os.path.relpath(runs_root), "x").read_text(),
+    lambda root: (root / "runs" / "result.json").read_text(), lambda root: [*root.iterdir()],
+    lambda root: [*os.scandir(str(root))], lambda root: (root / "runs").mkdir(),
+    lambda root: os.listdir(bytes(root)), lambda root: (root / ".." / "tests" / ".." / "runs" / "x").read_text(),
+    lambda root: (root / "x").unlink(), lambda root: (root / "x").rename(root / "y"),
+    lambda root: Path(os.path.relpath(root), "x").read_text(),
 ])
 def test_a_test_that_touches_the_runs_of_the_project_fails(touch):
     with pytest.raises(pytest.fail.Exception, match="results of whoever tests would decide"):

@@ -198,7 +198,7 @@ def test_what_a_row_sweeps_or_fixes_does_not_differ_but_what_replaces_it_does():
     assert [(row.called["approach"], row.changed) for row in heavy_first] == [("Light", {}), ("Plain", {})]
 
 
-def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_no_changes():
+def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_not_called_changed():
     printed_depths = table({"method": ("plain", "heavy")}, printed_by=("depth",), printed=printed)
     assert asked(printed_depths, "ucla", "paper", depth=3, method="heavy") == [("heavy", {"depth": 3}, {})]
     assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
@@ -355,7 +355,7 @@ def test_nothing_is_subtracted_where_the_preset_asked_for_or_data_are_other_than
     assert found[["preset", "dataset"]].values.tolist() == [[preset, label]] and "changed" not in found
 
 
-def test_nothing_is_subtracted_from_a_row_that_differs():
+def test_nothing_is_subtracted_from_a_row_that_is_changed():
     found = numbers(SWEEP, lambda run: written(run, 50.0 + run.recipe.batch), "ucla", method="plain", batch="8,4")
     assert list(found.columns)[:5] == ["method", "depth", "batch", "changed", "ours"]
     assert found["changed"].tolist() == [{}, {"batch": 4}, {}, {"batch": 4}]
@@ -561,12 +561,11 @@ def test_of_several_learners_the_mean_counts_and_none_is_trained_again_where_the
 
 
 @pytest.mark.usefixtures("declared")
-def test_finished_is_a_row_a_run_with_fields_measures_and_provenance():
+def test_finished_has_a_row_for_each_run_with_fields_measures_and_provenance():
     assert finished().empty
     run_table("made_up", "ucla", preset="smoke", seeds="1", **OPTIONS)
     run_table("called", "ucla", batch=16, **OPTIONS)
-    by_id = {run.id: run for run in [*SWEEP.runs("ucla", preset="smoke", seeds=1),
-                                          *CALLED.runs("ucla", batch=16)]}
+    by_id = {run.id: run for run in [*SWEEP.runs("ucla", preset="smoke", seeds=1), *CALLED.runs("ucla", batch=16)]}
     found = finished()
     assert len(found) == 7 and by_id.keys() == set(found["id"]) and {"commit", "finished", "digest"} <= {*found}
     for row in found.to_dict("records"):

@@ -213,5 +213,5 @@ def test_a_run_is_its_training_and_the_mean_of_its_fine_tunings_and_their_cost(s
         study.coverage(pretrainer) if method == "cmacc" else {})
     assert_equal_states(pretrainer.towers.state_dict(), before)
     assert cost["steps"] == (0 if method == "scratch" else 4)
-    assert [path.relative_to(folder.trained_in).as_posix()
-            for path in folder.trained_in.rglob("*.pt")] == ["checkpoint.pt"]
+    left = [path.relative_to(folder.trained_in).as_posix() for path in folder.trained_in.rglob("*.pt")]
+    assert left == ["checkpoint.pt"]

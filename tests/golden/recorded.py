@@ -111,8 +111,8 @@ def measures(run: Run) -> dict[str, float]:
     fields = run.recipe.to_dict()
     if "objectives" in fields:
         names = ["linear", "linear_best", "linear_without_copies", "linear_standardised",
-                 "linear_standardised_without_copies", "knn1",
-                 "knn1_without_copies", "embedding_spread", "readout_spread"]
+                 "linear_standardised_without_copies", "knn1", "knn1_without_copies", "embedding_spread",
+                 "readout_spread"]
         names += ["decoded_scale"] if {"AD", "CD"} & {*fields["objectives"].split("+")} else []
     elif "probe_view" in fields:
         names = ["linear", "knn1", "embedding_spread"]

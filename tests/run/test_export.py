@@ -70,7 +70,7 @@ def test_the_order_is_fixed_whatever_finished_first(tmp_path):
 
 
 @pytest.mark.parametrize("clock", ["right", "of the past"])
-def test_exports_of_two_machines_add_up_and_of_a_run_that_of_the_runs_stays(tmp_path, clock):
+def test_exports_of_two_machines_add_up_and_of_a_run_the_one_in_the_store_stays(tmp_path, clock):
     here, there, path = Store(tmp_path / "here"), Store(tmp_path / "there"), tmp_path / "runs.csv"
     times = ["2026-01-02T00:00:00+00:00", "2026-01-10T00:00:00+00:00"][:: 1 if clock == "right" else -1]
     for store, value, time in zip((here, there), (1.0, 2.0), times, strict=True):

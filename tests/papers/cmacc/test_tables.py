@@ -118,8 +118,8 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
     for recipe in recipes:
         members(recipe, grids(train=recipe.pairs))
     frame = frame_of(table, "multidigits", preset=preset)
-    assert set(frame["target"]) == (set(MODALITIES) if table == "category_diversity" else {"characters",
-                                                                                           "new_drawings"})
+    expected = set(MODALITIES) if table == "category_diversity" else {"characters", "new_drawings"}
+    assert set(frame["target"]) == expected
 
 
 def test_a_run_is_called_by_all_that_its_row_sweeps():
@@ -136,7 +136,7 @@ def test_the_same_run_has_one_id_in_every_table():
     assert len({*itertools.chain(*ids.values())}) == 1 and all(len(found) == 1 for found in ids.values())
 
 
-def test_a_key_depends_on_the_targets_data(monkeypatch):
+def test_an_id_depends_on_the_targets_data(monkeypatch):
     def run(table, **digests):
         named = {name: SimpleNamespace(name=name, digest=digests.get(name, "usual"))
                  for name in ("kinetics_sound", "ucf101", "hmdb51", "esc50")}
@@ -317,7 +317,7 @@ def test_recipes_that_differ_in_a_field_of_a_derived_recipe_keep_their_rows(name
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
-def test_changes_are_said_and_nothing_is_printed_beside_bundled_data(table):
+def test_changed_fields_are_named_and_nothing_is_printed_beside_bundled_data(table):
     frame = frame_of(table, variant="released_momentum", precision="bfloat16")
     place = LAYOUTS[table].index("ours")
     assert list(frame.columns) == [*LAYOUTS[table][:place], "changed", *LAYOUTS[table][place:]]

@@ -13,8 +13,7 @@ from repro.skeleton.recipe import METHODS
 
 TAIL = ["ours", "std", "n_seeds", "printed", "difference", "preset", "dataset"]
 MEASURED = {"linear": 50.0, "linear_without_copies": 20.0, "linear_standardised": 60.0, "knn1": 30.0,
-            "embedding_spread": 0.5,
-            "readout_spread": 0.4, "decoded_scale": 0.9, "linear_best": 51.0}
+            "embedding_spread": 0.5, "readout_spread": 0.4, "decoded_scale": 0.9, "linear_best": 51.0}
 SHOWN = ["linear_without_copies", "linear_standardised", "knn1", "embedding_spread", "readout_spread"]
 NAN = math.nan
 
