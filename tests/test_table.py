@@ -479,8 +479,8 @@ def test_a_table_trains_what_is_missing_and_shows_it_and_logs_each_run_beside_th
                                   for method in ("plain", "heavy") for depth in (1, 3)})
     lines = [line.split(" ", 1)[1] for line in (declared / "finished.log").read_text().splitlines()]
     assert [line.partition(", about")[0] for line in lines if "seed 3" in line] == [
-        "plain, seed 3: linear 3.2 (printed 60)", "plain, depth=3, seed 3: linear 3.6",
-        "heavy, seed 3: linear 3.2 (printed 70)", "heavy, depth=3, seed 3: linear 3.6 (printed 75)",
+        "plain, depth=1, seed 3: linear 3.2 (printed 60)", "plain, depth=3, seed 3: linear 3.6",
+        "heavy, depth=1, seed 3: linear 3.2 (printed 70)", "heavy, depth=3, seed 3: linear 3.6 (printed 75)",
     ]
     assert ["left" in line for line in lines] == [True] * 7 + [False]
 

@@ -131,8 +131,9 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     def write(temporary: Path) -> None:
         archive = io.BytesIO()
         torch.save(state, archive)
-        archive.write(hashlib.sha256(archive.getbuffer()).digest())
-        temporary.write_bytes(archive.getbuffer())
+        with archive.getbuffer() as contents, temporary.open("wb") as file:
+            file.write(contents)
+            file.write(hashlib.sha256(contents).digest())
         archive.close()  # states are large, and it is read back next
         read_checkpoint(temporary)
         if path.exists():

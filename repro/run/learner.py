@@ -5,6 +5,7 @@ import copy
 import functools
 import pickle
 import random
+import threading
 from collections.abc import Hashable, Mapping, Set
 from typing import Any
 
@@ -270,10 +271,15 @@ def _mark(value: Any, held: Set[int]) -> Any:
 
 
 def _global_states() -> dict[str, Any]:
-    """The states of the random generators that whatever runs in a process shares, by whose they are."""
-    numpy: Any = np.random.get_state(legacy=True)  # noqa: NPY002 (draws nothing)
-    return {"torch": torch.get_rng_state().numpy().tobytes(), "random": random.getstate(),
-            "numpy": (numpy[1].tobytes(), *numpy[2:])}
+    """The states of the random generators that whatever runs in a process shares, by whose they are.
+
+    Beside another thread, as in dask's workers, whose main thread draws from `random`, they are torch's alone.
+    """
+    states: dict[str, Any] = {"torch": torch.get_rng_state().numpy().tobytes()}
+    if threading.current_thread() is threading.main_thread():
+        numpy: Any = np.random.get_state(legacy=True)  # noqa: NPY002 (draws nothing)
+        states |= {"random": random.getstate(), "numpy": (numpy[1].tobytes(), *numpy[2:])}
+    return states
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -1,6 +1,7 @@
 """Seeds of random streams, the order of samples, and what a learner may neither draw from nor forget."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -122,3 +123,11 @@ def test_what_every_step_sets_anew_need_not_be_saved(monkeypatch):
 @pytest.mark.parametrize("draw", [lambda walk: torch.rand(2, generator=walk.generator), forked])
 def test_a_step_may_draw_from_its_own_generator_or_put_the_global_one_back(draw):
     assert Drawing(draw).step().isfinite().all()
+
+
+def test_what_other_threads_draw_is_not_taken_for_the_step_s():
+    """In a worker of dask steps are taken beside the main thread, which draws from `random` to wait."""
+    with ThreadPoolExecutor(1) as beside:
+        assert beside.submit(Drawing(lambda walk: random.random()).step).result().isfinite().all()
+        with pytest.raises(ValueError, match="draws from torch's global generator"):
+            beside.submit(Drawing(lambda walk: torch.rand(1)).step).result()
