@@ -131,9 +131,11 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     def write(temporary: Path) -> None:
         archive = io.BytesIO()
         torch.save(state, archive)
-        with archive.getbuffer() as contents, temporary.open("wb") as file:
-            file.write(contents)
-            file.write(hashlib.sha256(contents).digest())
+        with archive.getbuffer() as contents:  # given back at once: a profiler, as dask's, may look at this frame
+            digest = hashlib.sha256(contents).digest()
+        archive.write(digest)
+        with archive.getbuffer() as contents:
+            temporary.write_bytes(contents)
         archive.close()  # states are large, and it is read back next
         read_checkpoint(temporary)
         if path.exists():
