@@ -115,7 +115,7 @@ def work(place: Path) -> None:
 
 def _sites() -> list[str]:
     """The folders of Python's own and of what is installed."""
-    return [path for path in sys.path if path not in ("", str(HELPERS), str(HELPERS.parents[1]), tempfile.gettempdir())]
+    return [path for path in sys.path if path not in ("", str(HELPERS), tempfile.gettempdir())]
 
 
 def _connected() -> socket.socket:
