@@ -74,11 +74,11 @@ def _cluster(pool: Pool, runs: Sequence[Run]) -> Iterator[list[tuple[Executor, S
     from distributed import Client
 
     try:
-        client = Client(pool.address)
+        connected = Client(pool.address)
     except OSError as error:
         raise ConnectionError(f"no scheduler answers at {pool.address} ({error}); start one there with `dask "
                               "scheduler`, or leave out its address for workers of this machine") from error
-    with client:
+    with connected as client:
         workers = len(client.nthreads())
         if not workers:
             tqdm.write(f"no worker has joined {pool.address} yet", file=sys.stderr)
