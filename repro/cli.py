@@ -6,13 +6,14 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 
 import contextlib
 import importlib.metadata
+import os
 import shutil
 import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -20,10 +21,11 @@ from typer import Argument, Option
 from repro import papers
 from repro.data import files, manifest
 from repro.data.disk import acquire, output_file, output_folder, remove_half_written, write_atomically
-from repro.recipe import choose, entry_name, parse_numbers
+from repro.recipe import choose, entry_name
 from repro.run.store import Store
 
 if TYPE_CHECKING:
+    from repro.experiments import Experiment
     from repro.table import Table
 
 PLAIN = {"no_args_is_help": True, "rich_markup_mode": None}  # rich takes as long to import as all else
@@ -35,6 +37,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
 NAMES = " | ".join(papers.lines())
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
+Engine = Literal["auto", "inline", "local", "dask"]
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too
 
 
@@ -43,8 +46,8 @@ def main() -> None:
 
     Memory that is not there ends with status 1, as nothing need be wrong with what was given.
     """
-    debug = sys.argv[1:2] == ["--debug"]
-    arguments = sys.argv[1 + debug :]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    debug = len(arguments) < len(sys.argv) - 1
     try:
         if arguments == ["--version"]:
             print(f"repro {importlib.metadata.version('repro')}")
@@ -69,11 +72,11 @@ def run(
     dataset: Annotated[str | None, Option(help="A name in `repro data list`; bundled data by default.")] = None,
     preset: Annotated[str | None, Option(help="auto (the default) | paper | quick | smoke")] = None,
     seeds: Annotated[str | None, Option(help="Comma list or range, 0 by default.")] = None,
-    device: Annotated[str, Option(help="auto | cpu | cuda")] = "auto",
-    engine: Annotated[str, Option(help="auto | inline (this process) | local (processes) | dask (a cluster)")] = "auto",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    engine: Annotated[Engine, Option(help="this process, processes of this machine, or those of a cluster")] = "auto",
     workers: Annotated[str, Option(help="auto, the number of processes, or the address of dask's scheduler")] = "auto",
     variant: Annotated[str | None, Option(help="where paper and released code disagree, by name")] = None,
-    train: Annotated[str, Option(help="missing | never (print what is finished)")] = "missing",
+    train: Annotated[Literal["missing", "never"], Option(help="never: print what is finished")] = "missing",
     plan: Annotated[bool, Option("--plan", help="train nothing; print what it would cost")] = False,
     every: Annotated[bool, Option("--all", help="print every column")] = False,
     output: Annotated[str | None, Option(help="a CSV file to write every column to, - for standard output")] = None,
@@ -92,10 +95,15 @@ def run(
     """
     choices = _choices(context)
     if asked_for_help:
-        print(context.get_help())
+        of_fields = ""
         if name:
-            table, arguments = _asked(name, choices)
-            print(f"\n{_fields(table, [('field', 'this command'), *table.options(**arguments)])}")
+            experiment = _asked(name, choices)
+            if against is not None:
+                from repro.papers.sources import row_named
+
+                row_named(experiment, against)
+            of_fields = "\n\n" + _fields(experiment.declared, [("field", "this command"), *experiment.values.items()])
+        print(f"{context.get_help()}{of_fields}")  # not before what is wrong is refused
         return
     of_tables = {"--train never": train == "never", "--against": against, "--all": every, "--output": output}
     if plan and (beside := [option for option, given in of_tables.items() if given]):
@@ -148,9 +156,11 @@ def recipe(
 
     Example: repro recipe taxonomy --dataset ucla --preset quick --objectives CE
     """
-    table, arguments = _asked(name, _choices(context))
-    rows = []
-    for field, value, source in table.described(**arguments):
+    experiment = _asked(name, _choices(context))
+    table, rows = experiment.declared, []
+    for field, value, source in table.described(
+        experiment.dataset, experiment.preset, experiment.variant, **experiment.fields
+    ):
         rows.append((field, str(value), source if field in table.study.fields else f"{source}, no option"))
     print(_fields(table, rows))
 
@@ -206,7 +216,7 @@ def data_prepare(
     size: Annotated[int | None, Option(help="of recordings: 256 for paper, 64 for quick, pixels high (128)")] = None,
     subset: Annotated[bool, Option("--subset", help="Accept an incomplete distribution.")] = False,
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out bad files; with --subset.")] = False,
-    workers: Annotated[int | None, Option(min=1, help="processes that read; one per core by default")] = None,
+    workers: Annotated[int | None, Option(min=1, max=os.cpu_count(), help="processes; by default one a core")] = None,
 ) -> None:
     """Read a large data set once and keep its arrays in REPRO_RUNS. Killed, it goes on when started again.
 
@@ -274,8 +284,8 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import of_today, studies, warn_of_other_code
-    from repro.run.store import export, finished_runs
+    from repro.experiments import of_today, warn_of_other_code
+    from repro.run.store import export, finished_runs, with_owners
 
     path, store = manifest.project_root() / "figures" / "runs.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
@@ -285,7 +295,7 @@ def results_export() -> None:
         replaced = len(before) - len(before.merge(runs, on=["id", "metrics", "cost"]))
         print(f"{path}: {len(runs)} runs, {len(runs) - len(before)} of them new; left out, of smoke runs: "
               f"{sum(finished['preset'] == 'smoke')}; in place of what was there: {replaced}")
-        warn_of_other_code(finished, studies().values())
+        warn_of_other_code(with_owners(finished, before))
 
 
 @results_app.command("weights")
@@ -424,14 +434,13 @@ def _choices(context: typer.Context) -> dict[str, str]:
     return choices
 
 
-def _asked(name: str, choices: Mapping[str, str]) -> tuple["Table", dict[str, Any]]:
-    """The table of an experiment with these choices, and their arguments besides seeds."""
+def _asked(name: str, choices: Mapping[str, str]) -> "Experiment":
+    """The experiment of a name with these choices, which may be of data that are not here."""
     from repro.experiments import find
 
-    experiment = find(name).with_choices(choices)
-    arguments = experiment.arguments
-    parse_numbers("seeds", arguments.pop("seeds"))
-    return experiment.declared, arguments
+    experiment = find(name).with_choices(choices).at_hand
+    experiment.check()
+    return experiment
 
 
 def _fields(table: "Table", rows: Sequence[tuple[str, ...]]) -> str:

@@ -66,20 +66,20 @@ def examined_data(say: Say) -> Iterator[str]:
                 yield str(error)
 
 
-def examined_runs(say: Say) -> Iterator[str]:
+def examined_runs(say: Say) -> list[str]:
     """Which finished runs, of REPRO_RUNS and of figures/runs.csv, are left out, or were trained by other code."""
-    from repro.experiments import of_today, studies
+    from repro.experiments import of_today, studies, warn_of_other_code
 
     problems: list[str] = []
     runs = of_today(everything(problems.append), say)
-    own = runs[runs["whose"] != "ours"]
-    say(f"runs: {len(own)} of REPRO_RUNS, {len(runs) - len(own)} of figures/runs.csv")
-    yield from problems
+    ours = sum(runs["whose"] == "ours")
+    say(f"runs: {len(runs) - ours} of REPRO_RUNS, {ours} of figures/runs.csv")
     for run in runs.to_dict("records"):
         try:
             studies()[run["study"]].stored_recipe(run)
         except KeyError:
-            yield f"the run {run['id']} is of no study, {run['study']!r}; take the version that wrote it"
+            problems.append(f"the run {run['id']} is of no study, {run['study']!r}; take the version that wrote it")
         except ValueError as error:
-            yield str(error)
-    yield from filter(None, (study.of_other_code(own) for study in studies().values()))
+            problems.append(str(error))
+    warn_of_other_code(runs, problems.append)
+    return problems

@@ -123,8 +123,8 @@ def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
     """
     from safetensors import torch as safetensors
 
-    store = Store()
-    state, stored = checkpoint(id, store), read_record(store.path(id))
+    folder, state = Store().path(id), checkpoint(id)
+    stored = read_record(folder)
     study = studies().get(stored["study"])
     if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
         raise ValueError(f"id={id!r} is a run of {stored['study']}; weights are those of images and skeletons, see "
@@ -148,7 +148,7 @@ def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
         if not weights[name].isfinite().all():
             raise ValueError(f"{name} of {id} is {'beyond float16; leave --half out' if half else 'not finite'}")
     contents = safetensors.save(weights, {name: json.dumps(text) for name, text in texts.items()})
-    path = path or store.path(id) / "encoder.safetensors"
+    path = path or folder / "encoder.safetensors"
     write_atomically(path, lambda temporary: temporary.write_bytes(contents))
     return path
 

@@ -117,21 +117,25 @@ def table_of(experiment: "Experiment", train: str, device: str, engine: str, wor
         _train_missing(table, runs, store, where, pool)
         table.after(runs, device)
     stored = everything() if train == "never" else with_owners(rows_of(runs, store), exported())
-    warn_of_other_code(stored[stored["id"].isin([*asked])], [table.study])
+    warn_of_other_code(stored[stored["id"].isin([*asked])])
     missing = [run for run in runs if run.id not in set(stored["id"])]
     if missing and devices.first():
         tqdm.write(f"{len(missing)} of {len(runs)} runs are not finished, the first is {missing[0]}", file=sys.stderr)
     return experiment.rows(stored, asked=asked)
 
 
-def warn_of_other_code(runs: DataFrame, of: Iterable[Study]) -> None:
-    """Say on standard error, once, which of these stored runs other code has trained; ours are vouched for."""
+def warn_of_other_code(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> None:
+    """Tell, by default once, which of these stored runs other code has trained; ours are vouched for."""
     from repro.run import device as devices
 
-    own = runs[runs["whose"] != "ours"] if "whose" in runs else runs
-    for line in filter(None, (study.of_other_code(own) for study in of)):
-        if devices.first():
-            warn_once(line)
+    for name, study in studies().items():
+        own = runs[(runs["whose"] != "ours") & (runs["study"] == name) & (runs["version"] == study.version)]
+        now = study.code
+        ids = [run.id for run in own.itertuples() if json.loads(run.cost).get("code") != now]
+        if ids and devices.first():
+            named = ", ".join(ids[:3]) + ", ..." * (len(ids) > 3)
+            tell(f"{len(ids)} of {len(own)} of your runs of {name} ({named}) were trained by other code than that at "
+                 "hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
 
 def _train_missing(table: Table, runs: Sequence[Run], store: Store, device: "torch.device", pool: "Pool") -> None:
@@ -262,10 +266,27 @@ class Experiment:
         return None
 
     @property
+    def rows_asked(self) -> list[Run]:
+        """A run for each of its recipes, of no data: none need be here."""
+        return self.declared.asked(self.dataset, self.preset, self.variant, **self.fields)
+
+    @property
     def recipes(self) -> set[Any]:
-        """The recipes of its runs; no data need be here."""
-        asked = self.declared.asked(self.dataset, self.preset, self.variant, **self.fields)
-        return {run.recipe for run in asked}
+        """The recipes of its runs."""
+        return {run.recipe for run in self.rows_asked}
+
+    @property
+    def values(self) -> dict[str, str]:
+        """By field the values that its recipes have, as text; "-" of one that none of them uses.
+
+        Of more than four values these are the first ones and the last.
+        """
+        shown, recipes = {}, [run.recipe for run in self.rows_asked]
+        for name in self.declared.study.fields:
+            used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
+            values = ["none" if value is None else str(value) for value in used]
+            shown[name] = ", ".join(values if len(values) < 5 else [*values[:2], "...", values[-1]]) or "-"
+        return shown
 
     def rows(self, runs: DataFrame, also: Sequence[str] = (), asked: Mapping[str, Run] | None = None) -> DataFrame:
         """Its table of stored runs and its own (`asked`) by id, see `Table.numbers`."""
@@ -301,6 +322,8 @@ def find(name: str) -> Experiment:
     if name not in known and name in [path.stem for path in notebooks.glob("*.ipynb")]:
         raise ValueError(f"{name} is a notebook and no experiment: open notebooks/{name}.ipynb, or give "
                          f"`papermill notebooks/{name}.ipynb out.ipynb`")
+    if name not in known and name in papers.pictures():
+        raise ValueError(f"{name} is a picture and no experiment: `repro figures {name}` draws it")
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
@@ -331,7 +354,7 @@ def results(name: str, frame: str = "") -> DataFrame:
     """
     experiment, stored = find(name), everything()
     asked = experiment.asked()
-    warn_of_other_code(stored[stored["id"].isin([*asked])], [experiment.declared.study])
+    warn_of_other_code(stored[stored["id"].isin([*asked])])
     if not frame:
         return experiment.rows(stored, asked=asked)
     also = experiment.declared.columns_asked(experiment.fields)
@@ -421,8 +444,4 @@ def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int
 
     runs, study = [*experiment.asked(device).values()], experiment.declared.study
     where = devices.resolve(device)
-
-    def untrained(run: Run, device: "torch.device") -> Any:
-        return study.learners(run.recipe, study.load(run.recipe), run.seed, device)
-
-    return planned.plan(runs, untrained, Store(), where, pool_of(engine, workers, runs, where).workers)
+    return planned.plan(runs, study, Store(), where, pool_of(engine, workers, runs, where).workers)

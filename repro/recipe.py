@@ -1,6 +1,5 @@
 """Recipes: every hyper-parameter of one training run, typed, sourced and hashable."""
 
-import contextlib
 import copy
 import dataclasses
 import difflib
@@ -277,9 +276,19 @@ def _value(parameter: str, given: Any, kinds: tuple[type, ...]) -> Any:
         return word
     for kind in (int, float):
         if kind in kinds and "_" not in text and not re.match(r"[+-]?0\d", text):  # Python takes 1_0, and "0,01" is two
-            with contextlib.suppress(ValueError):
-                return kind(text)
+            try:
+                value = kind(text)
+            except ValueError:
+                continue
+            if vanishes(text):
+                raise ValueError(f"{parameter}={given!r} is so small that it would be read as 0; write 0, or more")
+            return value
     raise ValueError(f"{parameter}={given!r} should be {' or '.join(EXPECTED.get(kind, 'text') for kind in kinds)}")
+
+
+def vanishes(number: str) -> bool:
+    """Whether a number in decimal digits is nearer to 0 than any other that is not 0, such as 1e-400."""
+    return float(number) == 0 and re.match(r"[+-]?[0.]*[1-9]", number) is not None
 
 
 @functools.cache  # tables make thousands of recipes

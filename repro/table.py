@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from repro.report.plots import Drawn
     from repro.run.learner import Learner
 
-Measures = dict[str, float | str | DataFrame]
 Fields = Mapping[str, Any]
 CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every table, beside the fields of its recipes
 ADDED = ("changed", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
@@ -86,9 +85,8 @@ class Study:
         load: the data of a recipe, cached by content, with `name` (of the data set, and of the part or copy it is) and
             `digest`; raises FileNotFoundError saying where to get them.
         learners: of a recipe, its data, a seed and a device, what `fit` trains, one after the other.
-        measure: finite numbers, the text `select` and frames that a trained learner gives. Of numbers that several
-            learners give, the mean counts, of the text and frames the last. A frame is stored in the run's folder, see
-            `run.store`.
+        measure: finite numbers and the text `select` that a trained learner gives. Of numbers that several learners
+            give, the mean counts, of the text the last.
         probe: what is measured every `probe_every` epochs along training, if anything; draws from no stream of it.
         version: of the training, raised when the numbers of an unchanged recipe change; part of a run's id.
         evaluation: of `measure`, raised when it measures more, or otherwise; stands with the result. Runs that were
@@ -105,7 +103,7 @@ class Study:
     variants: Mapping[str, Fields]
     load: Callable[[Any], Any]
     learners: "Callable[[Any, Any, int, torch.device], Iterator[Learner]]"
-    measure: Callable[[Any], Measures]
+    measure: Callable[[Any], dict[str, float | str]]
     probe: Callable[[Any], dict[str, float]] | None = None
     version: int
     evaluation: int
@@ -173,16 +171,6 @@ class Study:
     def code(self) -> str:
         """A hash of the code that trains it, see `repro.run.code.identity`."""
         return code.identity(self.modules)
-
-    def of_other_code(self, own: DataFrame) -> str:
-        """Which of the runs in REPRO_RUNS other code has trained, in one line; "" where there are none."""
-        own = own[(own["study"] == self.name) & (own["version"] == self.version)]
-        ids = own["id"][own["cost"].map(lambda cost: json.loads(cost).get("code") != self.code)].tolist()
-        if not ids:
-            return ""
-        named = ", ".join(ids[:3]) + ", ..." * (len(ids) > 3)
-        return (f"{len(ids)} of {len(own)} of your runs of {self.name} ({named}) were trained by other code than "
-                "that at hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
 
     def tidy(self, runs: DataFrame) -> DataFrame:
         """Stored runs of today's version with recipe fields and measures as columns; later fields are filled in.
@@ -379,21 +367,6 @@ class Table:
         deciding |= dict.fromkeys(asked, CHOSEN) | {"dataset": "this table" if dataset is None else CHOSEN}
         described = recipe.described(deciding, f"preset {shown.preset}")
         return [*(row for row in described if recipe.uses(row[0])), *self.study.constants(recipe)]
-
-    def options(
-        self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
-    ) -> list[tuple[str, str]]:
-        """Every field with the values that `run_table` would take with these arguments, "-" if no recipe uses it.
-
-        Of more than four values these are the first ones and the last.
-        """
-        recipes, rows = [run.recipe for run in self.asked(dataset, preset, variant, **fields)], []
-        for name in self.study.fields:
-            used = dict.fromkeys(getattr(recipe, name) for recipe in recipes if recipe.uses(name))
-            values = ["none" if value is None else str(value) for value in used]
-            shown = values if len(values) < 5 else [*values[:2], "...", values[-1]]
-            rows.append((name, ", ".join(shown) or "-"))
-        return rows
 
     def asked(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any

@@ -41,7 +41,8 @@ def test_help_of_every_command_has_an_example(repro, command):
 
 def test_help_and_version_are_printed(repro):
     assert repro("-h") == repro("--help")
-    assert repro("--version") == (0, f"repro {importlib.metadata.version('repro')}\n", "")
+    for options in (["--version"], ["--debug", "--version"], ["--version", "--debug"]):
+        assert repro(*options) == (0, f"repro {importlib.metadata.version('repro')}\n", "")
 
 
 @pytest.mark.parametrize("name", papers.lines())
@@ -126,8 +127,14 @@ REFUSED = [  # what is typed, and what the message says
     ("run glm", "repro: glm is a notebook and no experiment: open notebooks/glm.ipynb, or give `papermill "),
     *((f"run taxonomy --plan {option}", f"--plan prints costs of training, and no table; leave {named} out")
       for option, named in (("--train never", "--train never"), ("--all --output x.csv", "--all, --output"))),
-    ("run taxonomy --plan --train always", "train='always' is not one of: missing, never"),
-    ("run taxonomy_ucla --train never --engine nonsense", "engine='nonsense' is not one of: auto, inline, "),
+    *((f"run taxonomy {option} nonsense{more}", f"'nonsense' is not one of '{known}'") for option, known, more in (
+        ("--train", "missing', 'never", " --plan"), ("--train", "missing', 'never", " --help"),
+        ("--engine", "auto', 'inline', 'local', 'dask", " --help"), ("--device", "auto', 'cpu', 'cuda", " --help"))),
+    ("run taxonomy --against CX --help", "against='CX' is not one of: random, "),
+    ("run taxonomi --help", "experiment='taxonomi' is not one of: "),
+    ("run taxonomy --learning-rate 1e-400", "learning_rate='1e-400' is so small that it would be read as 0"),
+    ("run along_training_ucla", "is a picture and no experiment: `repro figures along_training_ucla` draws it"),
+    ("data prepare ntu --workers 1000000", "'--workers': Input should be less than or equal to "),
     ("run taxonomy_ucla --train never --workers 0", "workers='0' should be a whole number of at least 1"),
     ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ]

@@ -175,6 +175,7 @@ def test_what_is_asked_of_a_field_is_read_as_its_type(name, given, values):
 
 @pytest.mark.parametrize(("name", "given", "message"), [
     ("every", "1.5", "every='1.5' should be a whole number$"), ("every", True, "every=True should be a whole number$"),
+    ("weight", "-0.1e-400", "weight='-0.1e-400' is so small that it would be read as 0; write 0"),
     ("weight", "heavy", "weight='heavy' should be a number$"), ("weight", "0,001", "weight='001' should be a number$"),
     ("twice", "1", "twice='1' should be true or false$"),
     ("crop", "half", "crop='half' should be a whole number or none$"), ("every", "1,1", "every='1,1' names 1 twice"),

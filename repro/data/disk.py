@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 import filelock
 import yaml
 
+from repro.recipe import vanishes
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -53,12 +55,13 @@ def read_yaml(path: Path) -> Any:
 class _Strict(yaml.SafeLoader):
     """Refuses what it would read as something else without a word.
 
-    A second of one key would take the place of the first; 010 would be 8, 1:30 90, 0x10 16 and 1_0 10.
+    A second of one key would take the place of the first; 010 would be 8, 1:30 90, 0x10 16, 1_0 10, 1.0e-400 0.
     """
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
-        if node.tag.endswith((":int", ":float")) and not PLAIN.fullmatch(node.value):
+        numeric = node.tag.endswith((":int", ":float"))
+        if numeric and (not PLAIN.fullmatch(node.value) or vanishes(node.value)):
             raise yaml.MarkedYAMLError(
                 None, None, f"{node.value} is no plain number; write decimal digits, or text in quotes",
                 node.start_mark)

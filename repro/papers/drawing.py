@@ -55,7 +55,7 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
             finished is an error.
     """
     runs = everything()
-    experiments.warn_of_other_code(runs, experiments.studies().values())
+    experiments.warn_of_other_code(runs)
     known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
     with scratch(folder / ".figures") as beside:

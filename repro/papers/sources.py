@@ -181,7 +181,7 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
         ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known, asked = [_spelt(value) for value in values.split(",")], {}, experiment.asked().values()
+    given, known, asked = [_spelt(value) for value in values.split(",")], {}, experiment.rows_asked
     for row in asked:
         fields = {**row.recipe.to_dict(), **row.called}
         places = {_spelt(fields[column]): column for column in columns if column in fields}

@@ -71,7 +71,14 @@ def _cluster(pool: Pool, runs: Sequence[Run]) -> Iterator[list[tuple[Executor, S
     """The executor of a cluster for every share of the runs: as many as a worker has lanes, or fewer if there are more
     workers. Of a lost one the cluster gives the share to another. OSError if the scheduler does not answer, or is lost.
     """
-    with _connected(pool.address) as client:
+    from distributed import Client
+
+    try:
+        connected = Client(pool.address)
+    except OSError as error:
+        raise ConnectionError(f"no scheduler answers at {pool.address} ({error}); start one there with `dask "
+                              "scheduler`, or leave out its address for workers of this machine") from error
+    with connected as client:
         workers = len(client.nthreads())
         if not workers:
             tqdm.write(f"no worker has joined {pool.address} yet", file=sys.stderr)
@@ -82,16 +89,6 @@ def _cluster(pool: Pool, runs: Sequence[Run]) -> Iterator[list[tuple[Executor, S
         except CancelledError as error:  # so dask says that the connection is lost
             raise ConnectionError(f"the scheduler at {pool.address} is lost; start it again, then give the same "
                                   "command again, and the table goes on") from error
-
-
-def _connected(address: str) -> Any:
-    from distributed import Client
-
-    try:
-        return Client(address)
-    except OSError as error:
-        raise ConnectionError(f"no scheduler answers at {address} ({error}); start one there with `dask scheduler`, or "
-                              "leave out its address for workers of this machine") from error
 
 
 def pool_of(engine: str, workers: str | int, runs: Sequence[Run], device: torch.device) -> Pool:

@@ -107,8 +107,8 @@ def fit(
             losses.clear()
             now = time.monotonic()
             seconds += now - reported_at
-            line = {"step": done, "of": learner.total_steps, **means, "seconds": round(seconds, 2)}
-            _append(folder / "progress.jsonl", line)
+            counts = {"step": done, "of": learner.total_steps, "steps_per_epoch": learner.steps_per_epoch}
+            _append(folder / "progress.jsonl", {**counts, **means, "seconds": round(seconds, 2)})
             progress.set_postfix(means, refresh=False)
             progress.update(done - progress.n)
             if probe and probe_due and (measured := probe()):

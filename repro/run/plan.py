@@ -2,10 +2,12 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from pandas import DataFrame
+from tqdm import tqdm
 
 from repro.run import device as devices
 from repro.run.learner import Learner
@@ -16,30 +18,28 @@ LEFT_OUT = ("Measured here, by one process. Pre-training and fine-tuning are inc
             "training and at its end, tests and other evaluation are not; nor is what lanes of a GPU gain.")
 
 
-def plan(
-    runs: Sequence[Run], learners: Callable[[Run, torch.device], Iterator[Learner]], store: Store,
-    device: torch.device, processes: int,
-) -> str:
+def plan(runs: Sequence[Run], study: Any, store: Store, device: torch.device, processes: int) -> str:
     """Runs, steps, time and memory of each recipe of a table, and the time of all in so many processes, as text.
 
-    Nothing is kept. `learners` are what is trained for a run, one after the other.
+    Nothing is kept. `study` is that of the runs, a `repro.table.Study`.
     """
     if devices.grouped():
         raise ValueError("a plan is made by one process; leave out torchrun")
-    unique = {run.id: run for run in runs}
     by_recipe: dict[str, list[Run]] = {}
-    for run in unique.values():
+    for run in runs:
         if store.folder(run).result is None:
             by_recipe.setdefault(run.recipe.canonical(), []).append(run)
     left = sum(map(len, by_recipe.values()))
-    finished = f"{len(unique) - left} of {len(unique)} runs are finished"
+    finished = f"{len(runs) - left} of {len(runs)} runs are finished"
     if not left:
         return f"{finished}; nothing is left to train."
     rows, times, counted, measured = [], [], set(), 0
     for alike in by_recipe.values():
+        recipe: Any = alike[0].recipe
         devices.begin(device)
-        with devices.threads(alike[0].recipe.threads), devices.enough_memory(alike[0]):
-            parts = [(learner.total_steps, forecast(learner, device)) for learner in learners(alike[0], device)]
+        with devices.threads(recipe.threads), devices.enough_memory(alike[0]):
+            learners = study.learners(recipe, study.load(recipe), alike[0].seed, device)
+            parts = [(learner.total_steps, forecast(learner, device)) for learner in learners]
         (steps, first), after = parts[0], sum(seconds for _, seconds in parts[1:])
         seconds = []
         for folder in (store.folder(run).trained_in for run in alike):
@@ -54,9 +54,9 @@ def plan(
     table = DataFrame(rows).to_string(index=False, float_format="{:.4g}".format)
     shared = ""
     if (together := min(processes, left)) > 1:
-        shared = f", with {together} processes at least {duration(max(sum(times) / together, *times))}"
+        shared = f", with {together} processes at least {tqdm.format_interval(max(sum(times) / together, *times))}"
     only = f", {measured} are measured from weights that are there or come of another" if measured else ""
-    return f"{table}\n{finished}{only}; left are {duration(sum(times))} of training{shared}.\n{LEFT_OUT}"
+    return f"{table}\n{finished}{only}; left are {tqdm.format_interval(sum(times))} of training{shared}.\n{LEFT_OUT}"
 
 
 def forecast(learner: Learner, device: torch.device) -> float:
@@ -81,10 +81,3 @@ def forecast(learner: Learner, device: torch.device) -> float:
         others.append(step())
     usual = statistics.median(others) if others else opening
     return learner.costly_steps * opening + (learner.total_steps - learner.costly_steps) * usual
-
-
-def duration(seconds: float) -> str:
-    """A time as one reads it: 45 s, 12 min or 3.5 hours."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -53,7 +53,7 @@ UNNAMED_IN_IDS = ("skeletons", "images", "clips")  # the first studies, whose re
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
 TRIES = 2  # of a run, by the processes of one command
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}  # frames of lines
-CLOCK = ("of", "seconds")  # of a line, which are no measures
+CLOCK = ("of", "steps_per_epoch", "seconds")  # of a line, which are no measures
 AGAIN = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
 ANEW = "delete that folder and run the table again"
 RESTORE = "restore it from version control"
@@ -187,9 +187,11 @@ class RunFolder:
         log = _read_log(path)
         if name == "progress":
             return log
-        steps = _read_log(folder / LOGS["progress"])["step"].iloc[-1]
         recipe: Any = self.run.recipe
-        log["epoch"] = log.pop("step") * recipe.epochs / steps
+        with _reading(folder / LOGS["progress"], ANEW):
+            last = _last_line(folder)
+            # Where a line does not say, all epochs were trained.
+            log["epoch"] = log.pop("step") / float(last.get("steps_per_epoch", last["step"] / recipe.epochs))
         if name == "probes":
             log["epoch"] = log["epoch"].round().astype(int)
             return log.melt("epoch", var_name="measure").round(2).sort_values(["epoch", "measure"], ignore_index=True)
@@ -298,10 +300,8 @@ class Store:
         """
         path, training = self.path(run.id), self.root / "runs" / run.training.id
         lost = (training / "result.json").exists() and not (training / "checkpoint.pt").exists()
-        if path.parent.name != "runs":  # it may be of the training of another preset
-            return RunFolder(path, run, path.parent)
         if path == training or lost or (path / "result.json").exists():
-            return RunFolder(path, run)
+            return RunFolder(path, run, self.trained_in(run.id))  # it may be of the training of another preset
         return RunFolder(training / run.id, run, training)
 
     def path(self, id: str) -> Path:
@@ -327,11 +327,16 @@ def evaluation_of(result: dict[str, Any]) -> int:
 def trained(folder: Path) -> float:
     """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
-        lines = (folder / LOGS["progress"]).read_text(encoding="utf-8", errors="replace").splitlines()
-        last = parse_json(lines[-1])
+        last = _last_line(folder)
         return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
+
+
+def _last_line(folder: Path) -> dict[str, Any]:
+    """What the last line of a training's log says."""
+    lines = (folder / LOGS["progress"]).read_text(encoding="utf-8", errors="replace").splitlines()
+    return parse_json(lines[-1])
 
 
 def owner(folder: Path) -> str:

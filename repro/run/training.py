@@ -56,18 +56,16 @@ def train(
         costs.append(cost | {"precision": learner.precision})
         progress.set_postfix_str("evaluating")
         for name, value in study.measure(learner).items():
-            if not isinstance(value, DataFrame):
-                measured.setdefault(name, []).append(value)
-            elif devices.first():
-                write_frame(value, folder.path / f"{name}.csv")
+            measured.setdefault(name, []).append(value)
         progress.update()
     means = {name: values[-1] if isinstance(values[-1], str) else sum(values) / len(values)
              for name, values in measured.items()}
     return means | {"cost": devices.cost(device) | {"code": study.code} | costs[0]}
 
 
-def checkpoint(id: str, store: Store) -> dict[str, Any]:
+def checkpoint(id: str) -> dict[str, Any]:
     """The state of a finished run's learner; ValueError if there is no such run, FileNotFoundError if it has none."""
+    store = Store()
     if not (store.path(id) / "result.json").exists():
         raise ValueError(f"id={id!r} is not that of a finished run in {store.root}; see `repro results list`, whose "
                          "runs of figures/runs.csv have no weights here until `repro run` has trained them")
@@ -91,7 +89,7 @@ def restored(run: Run, study: Any, device: torch.device, **changes: Any) -> Any:
     if not changes:
         run.require(data.digest)
     learner = next(study.learners(recipe, data, run.seed, device))
-    learner.load_weights(checkpoint(run.id, Store()))
+    learner.load_weights(checkpoint(run.id))
     return learner
 
 

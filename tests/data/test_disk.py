@@ -126,7 +126,7 @@ def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path)
 
 
 @pytest.mark.parametrize("text", [
-    "010", "1:30", "0x10", "1_0", "0b11", "1_0.5", "1:30.5", ".inf", ".nan", "-010", "01.5", "!!int 010",
+    "010", "1:30", "0x10", "1_0", "0b11", "1_0.5", "1:30.5", ".inf", ".nan", "-010", "01.5", "!!int 010", "1.0e-400",
 ])
 def test_numbers_that_yaml_reads_otherwise_than_a_command_line_are_refused(tmp_path, text):
     path = tmp_path / "a.yaml"

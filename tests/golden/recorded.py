@@ -26,7 +26,7 @@ from repro.audiovisual.recipe import CLIPS
 from repro.image.recipe import IMAGES
 from repro.run.device import threads
 from repro.run.fit import load_checkpoint
-from repro.run.store import Run, Store
+from repro.run.store import CLOCK, Run, Store
 from repro.run.training import train
 from repro.skeleton.recipe import SKELETONS
 from repro.table import Table
@@ -179,7 +179,7 @@ def trained(training: Fields) -> tuple[dict[str, float], list[torch.Tensor]]:
         log, state = folder.path / "progress.jsonl", load_checkpoint(folder.path)
         last = json.loads(log.read_text().splitlines()[-1]) if log.exists() else {}
     measured = {name: value for name, value in result.items() if name not in ("cost", "select")}
-    measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", "of", "seconds")}
+    measured |= {f"last {name}": value for name, value in last.items() if name not in ("step", *CLOCK)}
     weights = tree_leaves([state["learner"][part] for part in MODELS[name]])
     return measured, [leaf for leaf in weights if isinstance(leaf, torch.Tensor)]
 

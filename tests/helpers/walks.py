@@ -81,7 +81,7 @@ def train(learner, folder, **options):
 
 
 def progress(folder, *, seconds=False):
-    """The lines of progress.jsonl, without the seconds unless they are asked for, and without the number of steps."""
+    """The lines of progress.jsonl, without the seconds unless they are asked for, and without the numbers of steps."""
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert len({line.pop("of") for line in lines}) == 1
+    assert len({(line.pop("of"), line.pop("steps_per_epoch")) for line in lines}) == 1
     return lines if seconds else [{name: value for name, value in line.items() if name != "seconds"} for line in lines]

@@ -169,7 +169,7 @@ def test_weights_are_written_and_read_back(store, data, tmp_path, changes):
     chosen = small_run("moco", **changes)
     trained(store, chosen)
     path = export(chosen.id, tmp_path / "encoder.safetensors")
-    model = study.trained_model(checkpoint(chosen.id, Store(store.root)), chosen.recipe)
+    model = study.trained_model(checkpoint(chosen.id), chosen.recipe)
     assert not model.training
     again = restored(chosen, IMAGES, CPU)
     assert again.taken == 4

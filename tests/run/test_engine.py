@@ -219,7 +219,7 @@ def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypa
         return worked(runs, train, store, most, command)
 
     client = SimpleNamespace(nthreads=lambda: [1, 2], get_executor=lambda **options: ThreadPoolExecutor(1))
-    monkeypatch.setattr(engine, "_connected", lambda address: contextlib.nullcontext(client))
+    monkeypatch.setattr("distributed.Client", lambda address: contextlib.nullcontext(client))
     monkeypatch.setattr(engine, "worked", counted)
     column = [run("CE", seed) for seed in range(15)]
     train_runs(column, Trainer(), store, pool=pool)

@@ -1,12 +1,10 @@
-"""What runs leave beside numbers: read from their folders, from committed files, and written by a training."""
+"""What runs leave beside numbers: read from their folders, and from committed files."""
 
 import dataclasses
 import json
 
 import pandas as pd
 import pytest
-import torch
-from made_up_images import use_tiny_trunk
 from made_up_training import RUN, Small
 from pandas import DataFrame
 
@@ -47,6 +45,15 @@ def test_reports_are_rows_and_epochs_their_means(folder):
     assert folder.frame("progress").empty
 
 
+def test_epochs_of_a_training_that_its_iterations_end_early_are_those_it_has_seen(folder):
+    """Of four epochs of ten steps two are trained."""
+    write(folder.path / "progress.jsonl", [line | {"steps_per_epoch": 10} for line in LINES])
+    assert folder.frame("epochs")["epoch"].tolist() == [1, 2]
+    write(folder.path / "probes.jsonl", [{"step": step, "linear": 50.0} for step in (10, 20)])
+    assert folder.frame("probes")["epoch"].tolist() == [1, 2]
+    assert list(folder.frame("progress")) == ["step", "loss", "CD"]
+
+
 def test_probes_are_a_row_for_each_epoch_and_measure(folder):
     write(folder.path / "progress.jsonl", LINES)
     write(folder.path / "probes.jsonl", [{"step": step, "linear": 50 + step / 3, "knn1": 40.0} for step in (5, 20)])
@@ -67,26 +74,6 @@ def test_a_damaged_frame_is_named(folder, content):
     (folder.path / "similarity.csv").write_text(content)
     with pytest.raises(ValueError, match=r"similarity.csv cannot be read \(.*restore it"):
         folder.frame("similarity")
-
-
-def test_a_frame_that_a_learner_measures_is_stored_with_its_run(monkeypatch):
-    table = repro.TABLES["image_methods"]
-    usual = table.study.measure
-
-    def measure(learner):
-        return usual(learner) | {"weights": DataFrame({"layer": ["first", "last"], "norm": [1.5, 2.5]})}
-
-    use_tiny_trunk(monkeypatch)
-    monkeypatch.delenv("REPRO_DATA")
-    monkeypatch.setitem(vars(table.study), "measure", measure)
-    torch.manual_seed(0)
-    arguments = {"preset": "smoke", "method": "moco", "seeds": "0-1"}
-    rows = repro.run_table("image_methods", "digits", device="cpu", engine="inline", **arguments)
-    assert rows["n_seeds"].tolist() == [2] and "weights" not in rows
-    found = experiments.frames(table.runs("digits", **arguments), "weights", ["method"])
-    assert found[["layer", "norm", "method", "seed"]].to_numpy().tolist() == [
-        [layer, norm, "moco", seed] for seed in (0, 1) for layer, norm in (("first", 1.5), ("last", 2.5))]
-    assert {*found["preset"]} == {"smoke"} and {*found["dataset"]} == {"digits"}
 
 
 FRAMED = {name: declared for name, declared in papers.pictures().items() if declared.frame}

@@ -8,7 +8,7 @@ import torch
 
 from repro.recipe import Recipe, setting
 from repro.run import device as devices
-from repro.run.plan import duration, forecast, plan
+from repro.run.plan import forecast, plan
 from repro.run.store import Run, Store
 
 CPU = torch.device("cpu")
@@ -68,15 +68,13 @@ def test_what_the_first_step_has_to_set_up_is_not_counted(clock):
     assert forecast(Learner(Timed(costly=0, opening=7.0), clock), CPU) == pytest.approx(40 * 0.5)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [
-    (0, "0 s"), (119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2.0 hours"),
-])
-def test_duration(seconds, text):
-    assert duration(seconds) == text
-
-
 def run(seed: int, **changes) -> Run:
     return Run("skeletons", Timed(**changes), seed, "quick", "synthetic", "d1", 1, changes=changes)
+
+
+def study(learners=None):
+    """What a plan asks of a study; `learners` takes a recipe alone."""
+    return SimpleNamespace(load=lambda recipe: None, learners=lambda recipe, data, seed, device: learners(recipe))
 
 
 def begun(store: Store, run: Run, step: int) -> None:
@@ -92,37 +90,37 @@ def test_each_recipe_is_measured_once_and_the_finished_are_not(store):
         if each.recipe.steps == 10 or (each.seed, each.recipe.steps) == (0, 20):
             store.folder(each).finish({"linear": 1.0, "cost": {}})
 
-    def learners(run, device):
-        calls.append((run.recipe.steps, torch.get_num_threads()))
-        yield Learner(run.recipe)
-        yield Learner(run.recipe.replace(steps=0))
+    def learners(recipe):
+        calls.append((recipe.steps, torch.get_num_threads()))
+        yield Learner(recipe)
+        yield Learner(recipe.replace(steps=0))
 
     before = sorted(store.root.rglob("*"))
-    text = plan(runs, learners, store, CPU, 1)
+    text = plan(runs, study(learners), store, CPU, 1)
     assert calls == [(30, 1), (20, 1)] and sorted(store.root.rglob("*")) == before
     header, *rows, total, left_out = text.splitlines()
     assert header.split() == ["run", "runs", "steps", "minutes_per_run", "minutes_left", "memory_mb"]
     assert [row.split()[:4] for row in rows] == [["CE,", "steps=30", "2", "30"], ["CE,", "steps=20", "1", "20"]]
     assert all(float(row.split()[-1]) > 50 for row in rows)  # an interpreter with torch
-    assert total == "3 of 6 runs are finished; left are 0 s of training."
+    assert total == "3 of 6 runs are finished; left are 00:00 of training."
     assert "fine-tuning are included" in left_out and "probes along training and at its end" in left_out
     assert plan(runs[:1], None, store, CPU, 1) == "1 of 1 runs are finished; nothing is left to train."
 
 
 def test_fine_tuning_counts_whole_also_where_pretraining_is_half_done(store, monkeypatch):
     """Ten minutes of pre-training, then seven on two targets: 17 of a new run, 12 of one with half of the former."""
-    def tuned(run, device):
-        yield from (Learner(run.recipe.replace(steps=steps)) for steps in (run.recipe.steps, 300, 120))
+    def tuned(recipe):
+        yield from (Learner(recipe.replace(steps=steps)) for steps in (recipe.steps, 300, 120))
 
     monkeypatch.setattr("repro.run.plan.forecast", lambda learner, device: float(learner.total_steps))
     runs = [run(seed, steps=600) for seed in (0, 1, 2)]
     begun(store, runs[0], 300)
-    *_, row, total, _ = plan(runs, tuned, store, CPU, 2).splitlines()
+    *_, row, total, _ = plan(runs, study(tuned), store, CPU, 2).splitlines()
     assert row.split()[:-2] == ["CE,", "steps=600", "3", "600", "17"]
     assert float(row.split()[-2]) == pytest.approx(46, rel=1e-3)
-    assert "left are 46 min of training, with 2 processes at least 23 min." in total
-    *_, total, _ = plan(runs, tuned, store, CPU, 9).splitlines()
-    assert "with 3 processes at least 17 min." in total  # the longest run
+    assert "left are 46:00 of training, with 2 processes at least 23:00." in total
+    *_, total, _ = plan(runs, study(tuned), store, CPU, 9).splitlines()
+    assert "with 3 processes at least 17:00." in total  # the longest run
 
 
 def test_of_runs_with_one_training_the_first_alone_takes_its_time_and_of_those_that_are_trained_none(store):
@@ -132,7 +130,7 @@ def test_of_runs_with_one_training_the_first_alone_takes_its_time_and_of_those_t
     begun(store, runs[1].training, 600)
     begun(store, runs[2].training, 300)
     learner = Learner(Timed(steps=600, usual=0.5, opening=0.5, costly=0))
-    text = plan(runs, lambda run, device: iter([learner]), store, CPU, 1)
+    text = plan(runs, study(lambda recipe: iter([learner])), store, CPU, 1)
     assert "0 of 6 runs are finished, 4 are measured from weights that are there or come of another" in text
     first, second = (line.split() for line in text.splitlines()[1:3])
     assert float(first[-2]) == pytest.approx(1.5 * float(first[-3]), abs=1e-6) and float(second[-2]) == 0

@@ -81,12 +81,12 @@ def test_what_is_kept_is_computed_again_where_what_computes_it_has_changed(store
 
 def test_the_state_of_a_finished_run_is_that_of_its_checkpoint(store):
     with pytest.raises(ValueError, match=f"id='{RUN.id}' is not that of a finished run in .*; see `repro results"):
-        checkpoint(RUN.id, store)
+        checkpoint(RUN.id)
     store.folder(RUN).finish({"linear": 51.0, "cost": {}})
     with pytest.raises(FileNotFoundError, match="has no sound checkpoint; delete that folder and run the table again"):
-        checkpoint(RUN.id, store)
+        checkpoint(RUN.id)
     save_checkpoint(store.path(RUN.id), {"step": 1, "seconds": 0.0, "learner": {"weight": 3}})
-    assert checkpoint(RUN.id, store) == {"weight": 3}
+    assert checkpoint(RUN.id) == {"weight": 3}
 
 
 def test_a_learner_is_given_back_with_its_weights_and_the_data_it_was_trained_on(store):

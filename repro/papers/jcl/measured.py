@@ -9,7 +9,6 @@ from pandas import DataFrame
 from torch import Tensor
 from tqdm import tqdm
 
-from repro.data import manifest
 from repro.image import augment
 from repro.image.augment import normalisation
 from repro.image.batches import batches_of
@@ -20,7 +19,7 @@ from repro.image.study import trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
-from repro.run.store import Run, Store
+from repro.run.store import Run
 from repro.run.training import checkpoint, kept, restored
 
 CPU = torch.device("cpu")
@@ -48,7 +47,7 @@ def similarities(runs: list[Run], device: str = "auto") -> DataFrame:
 
 def _similarity(run: Run, device: torch.device) -> DataFrame:
     recipe = run.recipe
-    model = trained_model(checkpoint(run.id, Store(manifest.runs_root())), recipe)
+    model = trained_model(checkpoint(run.id), recipe)
     images, augmentations = (64, 4) if run.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
     parts = features(model, recipe, data_of(recipe), images, augmentations, seed=run.seed, device=device)
