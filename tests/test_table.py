@@ -185,14 +185,6 @@ def test_fields_for_which_the_paper_prints_a_table_each_are_columns_and_not_call
     assert printed_depths.columns_asked({"depth": 3, "batch": "auto", "power": "2,3"}) == ["depth", "power"]
 
 
-def test_a_run_may_be_of_named_data():
-    absent = dataclasses.replace(SWEEP, study=dataclasses.replace(TOY, load=None))  # no data are looked at
-    run, _ = absent.runs("ucla", method="heavy", digest=lambda recipe: f"of depth {recipe.depth}")
-    assert run.digest == "of depth 1"
-    with pytest.raises(ValueError, match="has no id before its data are known"):
-        print(absent.asked("ucla", "paper")[0].id)
-
-
 # ---------------------------------------------------------------------------------------------- finished runs
 
 

@@ -1,4 +1,4 @@
-"""The bundled clips: how discs move, look and sound, against other ways to the same; and the set they make."""
+"""The bundled clips: how discs look and sound, against other ways to the same; and the set they make."""
 
 import colorsys
 
