@@ -459,6 +459,7 @@ def test_of_several_targets_each_is_told_and_of_none_that_it_is_finished(declare
 
 
 def test_a_second_call_trains_nothing_and_other_tables_share_its_runs(declared, monkeypatch):
+    assert run_table("made_up", "ucla", train="never").empty
     first = run_table("made_up", "ucla", **OPTIONS)
     before = {path: path.stat().st_mtime_ns for path in declared.rglob("*") if path.is_file()}
     monkeypatch.setattr(Two, "step", None)

@@ -181,6 +181,19 @@ def test_training_repeats_so_many_grids_as_often_as_asked(distinct, frequency):
     assert not set(pairs_of(data, "test")) & set(pairs)
 
 
+def test_characters_of_every_cell_are_frequent_in_an_order_of_their_own():
+    data = digits(3, pairs=20_000, test_pairs=2_000, frequency="zipf")
+    weights, orders = 1 / np.arange(1, 11), []
+    for cell in range(3):
+        counts = torch.bincount(data.labels[data.train, cell], minlength=10).numpy()
+        assert chisquare(np.sort(counts)[::-1], 20_000 * weights / weights.sum()).pvalue > 1e-3
+        assert chisquare(torch.bincount(data.labels[data.test, cell], minlength=10)).pvalue > 1e-3
+        orders.append(tuple(counts.argsort()))
+    assert len(set(orders)) == 3
+    fewer = digits(3, pairs=100, frequency="zipf")
+    assert fewer.labels[fewer.train, 0].bincount().argmax() == orders[0][-1], "ranks do not depend on the pairs"
+
+
 def test_redrawn_views_show_any_drawing_of_their_part_equally_often():
     data = digits(pairs=4, test_pairs=3, redrawn=True)
     item, generator = int(lot_of(data, "held_out")[1]), seeded(1)
