@@ -1,6 +1,7 @@
 """Experiments: every committed run is reached by its id, results need no data, and entries ask for what there is."""
 
 import csv
+import functools
 import json
 import math
 from pathlib import Path
@@ -28,6 +29,7 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path / "no runs"))
 
 
+@functools.cache
 def committed():
     return read_runs(RUNS)
 
@@ -43,9 +45,12 @@ def test_every_committed_run_is_reached_by_the_same_experiments_as_ever():
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_results_are_means_over_seeds_of_committed_runs_without_any_data(name):
+def test_results_are_means_over_seeds_of_committed_runs_without_any_data_and_its_committed_table(name):
     experiment, rows = find(name), repro.results(name)
     columns = list(rows)
+    written = pd.read_csv(RUNS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
+    made = in_text(rows).replace("", math.nan).reset_index(drop=True)
+    pd.testing.assert_frame_equal(written, made, check_dtype=False)
     assert len(rows) and rows["ours"].notna().all() and set(rows["preset"]) == {experiment.preset}
     assert not rows[columns[: columns.index("ours")]].map(str).duplicated().any()
     if "target" in rows or "varied" in rows:
@@ -85,17 +90,6 @@ def test_changes_stand_beside_the_recipe_over_the_same_seeds():
     assert math.isnan(beside_recipe("released_head_ucla", fewer[~fewer["id"].isin(lost)])["usual"].item())
 
 
-def test_rows_of_earlier_trainings_are_files_that_no_experiment_reads():
-    earlier = RUNS.parent / "earlier"
-    ids = set(pd.read_csv(earlier / "runs.csv", dtype=str)["id"])
-    assert len(ids) == 161 and not ids & {*committed()["id"]}
-    names = {path.stem for path in earlier.glob("*.csv")}
-    assert not names & {*repro.EXPERIMENTS, *papers.pictures()}
-    for path in earlier.glob("*_ucla.csv"):
-        rows = pd.read_csv(path)
-        assert rows["ours"].notna().all() and set(rows["version"]) <= {1, 2} and "seed" in rows
-
-
 @pytest.mark.parametrize(("entry", "message"), [
     ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
     (SOUND | {"sedes": 1}, "sedes: Unexpected keyword argument, got 1; an entry has .*seeds"),
@@ -124,14 +118,6 @@ def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeyp
         find("odd")
 
 
-def test_of_fields_that_some_methods_use_those_of_the_methods_that_are_left_stay():
-    """The pool is of active negatives alone."""
-    dictionary = find("dictionary_with_headroom")
-    left = dictionary.with_choices({"method": "smoco,xmoco"})
-    assert "pool" not in left.fields and left.fields["iterations"] == 1250
-    assert left.recipes == {recipe for recipe in dictionary.recipes if recipe.method != "cmacc"}
-
-
 @pytest.mark.parametrize("name", SAVED)
 def test_an_experiment_of_one_of_its_methods_has_the_recipes_of_that_method(name):
     experiment = SAVED[name]
@@ -147,13 +133,6 @@ def test_digests_may_depend_on_a_field():
         "multiomniglot", "quick", characters=number, method="smoco")[0].recipe for number in (1, 2, 3)]
     assert [data.of(recipe) for recipe in recipes] == ["a" * 64, "b" * 64, ""]
     assert math.isnan(results("mutual_information_augmented")["printed"].max())
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_the_committed_table_of_an_experiment_follows_from_the_committed_runs(name):
-    written = pd.read_csv(RUNS.parent / f"{name}.csv", keep_default_na=False, na_values=[""])
-    made = in_text(results(name)).replace("", math.nan).reset_index(drop=True)
-    pd.testing.assert_frame_equal(written, made, check_dtype=False)
 
 
 def run(name, train="missing", **choices):

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from nursery import python
@@ -14,22 +15,21 @@ from repro.run.store import read_runs
 
 ROOT = manifest.project_root()
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "repro", "data_manifests", "figures", "weights")
+PIP = (sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check")
+OFFLINE = ("--no-index", "--no-deps", "--no-build-isolation")
 buildable = all(importlib.util.find_spec(name) for name in ("pip", "setuptools"))
 needs_backend = pytest.mark.skipif(not buildable, reason="builds a wheel with pip and setuptools, which are not here")
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder that a wheel of this checkout was installed into, without the network."""
+    """The folder that a wheel of this checkout was unpacked into, which is how its files lie when it is installed."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
     copy_sources(source)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
-    offline = ["--no-index", "--no-deps"]
-    called(*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(source / "dist"), str(source))
+    called(*PIP, "wheel", *OFFLINE, "--wheel-dir", str(source / "dist"), str(source))
     wheel, = (source / "dist").glob("repro-*.whl")
-    called(*pip, "install", *offline, "--target", str(target), str(wheel))
-    where = called(sys.executable, "-c", "import repro; print(repro.__file__)", cwd=target)
-    assert where.strip() == str(target / "repro" / "__init__.py")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
     return target
 
 
@@ -56,8 +56,7 @@ def test_above_a_clone_the_package_is_found_and_not_the_clone(tmp_path):
     site, = (tmp_path / "venv" / "lib").glob("*/site-packages")
     (site / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     python = tmp_path / "venv" / "bin" / "python"
-    called(sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", "--python", str(python),
-           "install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", str(clone))
+    called(*PIP, "--python", str(python), "install", *OFFLINE, "--editable", str(clone))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     where = called(str(python), "-c", "import repro; print(repro.__file__)", cwd=tmp_path, env=environment)
     assert where.strip() == str(clone / "repro" / "__init__.py")

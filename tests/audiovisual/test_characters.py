@@ -10,7 +10,6 @@ import torch
 from packed import write_zip
 from PIL import Image
 from scipy.stats import chisquare
-from sklearn.datasets import load_digits
 
 from repro.audiovisual import MODALITIES, augment, characters
 from repro.data import files, manifest
@@ -111,9 +110,6 @@ def pairs_of(data, lot):
     return list(map(tuple, data.pairs[:, lot_of(data, lot)].transpose(0, 1).flatten(1).tolist()))
 
 
-# Pairs
-
-
 @pytest.mark.parametrize("cells", [1, 3, 5, 9])
 def test_pairs_show_characters_and_their_successors_in_drawings_of_their_part(omniglot, cells):
     omniglot(FILES)
@@ -152,9 +148,6 @@ def test_test_pairs_are_new(omniglot):
     assert 30 < len(known) < 5 * 3 * 3 and len(tested) == 60 and not known & set(tested)
     with pytest.raises(ValueError, match=r"among the 45 different training pairs; choose fewer pairs or more charact"):
         characters.load("multiomniglot", characters=1, pairs=1500, test_pairs=60)
-
-
-# Sets with other categories, redundant ones, frequent and rare ones
 
 
 def test_the_first_characters_of_all_alphabets_are_one(omniglot):
@@ -201,9 +194,6 @@ def test_characters_of_every_cell_are_frequent_in_an_order_of_their_own():
     assert fewer.labels[fewer.train, 0].bincount().argmax() == orders[0][-1], "ranks do not depend on the pairs"
 
 
-# What training sees of a pair
-
-
 def test_redrawn_views_show_any_drawing_of_their_part_equally_often():
     data = digits(pairs=4, test_pairs=3, redrawn=True)
     item, generator = int(lot_of(data, "held_out")[1]), seeded(1)
@@ -240,9 +230,6 @@ def test_queries_and_keys_can_have_the_same_change(view):
     assert torch.equal(data.centred("video", index), plain.centred("video", index))
 
 
-# Options, digest, device
-
-
 @pytest.mark.parametrize(("options", "message"), [
     ({"categories": 11}, "categories=11 should be at most 10, the characters there are"),
     ({"distinct": 101, "pairs": 200}, "distinct=101 should be at most 100, of 200 training pairs and 100 grids"),
@@ -265,27 +252,6 @@ def test_impossible_options(options, message):
 def test_digest_holds_for_every_machine_whatever_training_sees(cells, options, digest):
     for seen in ({}, {"redrawn": True, "view": "characters", "augmented": True}):
         assert digits(cells, **options, **seen).digest == digest
-
-
-def test_the_set_on_another_device():
-    data = digits(3)
-    moved = data.to("meta")
-    assert moved.digest == data.digest and moved.alphabets == data.alphabets
-    assert {name for name, value in vars(moved).items() if isinstance(value, torch.Tensor) and value.is_meta} == {
-        "drawings", "first", "count", "pairs"}
-    assert moved.view("video", torch.arange(3), seeded()).shape == (3, 1, 8, 24)
-
-
-# Drawings
-
-
-def test_digits_are_scikit_learns():
-    found, expected = characters.digits(), load_digits()
-    assert found.images.shape == (1797, 8, 8) and found.names == tuple("0123456789")
-    own = np.concatenate([expected.images[expected.target == digit] for digit in range(10)])
-    np.testing.assert_array_equal(found.images, np.rint(own * 255 / 16))
-    for counts, total in zip(found.counts.tolist(), np.bincount(expected.target).tolist(), strict=True):
-        assert counts == [total * 16 // 20, total * 18 // 20 - total * 16 // 20, total - total * 18 // 20]
 
 
 def test_prepared_drawings_are_those_declared(omniglot, monkeypatch):

@@ -95,9 +95,6 @@ def test_centred_windows_are_evenly_spread(clips, modality, count):
         assert torch.equal(own, torch.stack([candidates[start] for start in starts]))
 
 
-# Devices
-
-
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_set_goes_to_a_device_or_is_streamed(clips, fits, monkeypatch):
     asked = []

@@ -70,9 +70,6 @@ def test_a_limit_draws_the_same_clips_for_every_method():
     assert len(members(tiny("smoco", batch=30, dictionary=30, pool=30), made_up())) == 30  # one batch of all
 
 
-# Refusals
-
-
 @pytest.mark.parametrize(("method", "changes", "missing", "message"), [
     *((method, {"batch": 8, "clips": 7}, [], "batch=8 exceeds the 7 training pairs of synthetic with clips=7; lower it")
       for method in TRAINED),

@@ -67,8 +67,7 @@ def test_steps_are_those_of_adam_at_a_cosine_rate(modality, monkeypatch):
             assert close.double().mean() > 0.99, name  # Adam magnifies the rounding of a slope near 0
 
 
-@pytest.mark.parametrize("count", [2, 3, 13])
-@pytest.mark.parametrize("batch", [1, 5, 40])
+@pytest.mark.parametrize(("count", "batch"), [(2, 40), (3, 1), (13, 1), (13, 5), (13, 40)])
 def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     """The last map of a small trunk has one position: of one recording, batch normalisation would refuse."""
     fast = tuner("audio", data=made_up(pretrain=3, train=count, test=2), finetune_batch=batch, finetune_epochs=2)
@@ -81,8 +80,7 @@ def test_an_epoch_has_every_recording_once_and_none_alone(count, batch):
     assert count <= 5 or epochs[0] != epochs[1]
 
 
-@pytest.mark.parametrize("windows", [1, 3, 7])
-@pytest.mark.parametrize("modality", MODALITIES)
+@pytest.mark.parametrize(("modality", "windows"), [("video", 1), ("audio", 3), ("video", 7)])
 def test_accuracy_is_that_of_a_loop_over_recordings_and_windows(modality, windows):
     """Of a classifier that knows the recordings by heart, and gives their windows different classes."""
     data = made_up(pretrain=2, train=12, test=60)
@@ -113,13 +111,6 @@ def test_what_has_no_label_or_not_the_modality_is_left_out(modality):
         assert members.tolist() == items[part & ~without & ~unlabelled].tolist()
     batches(fast, fast.steps_per_epoch)
     assert 0 <= fast.accuracy() <= 100
-
-
-@pytest.mark.parametrize(("train", "test"), [(0, 3), (1, 3), (5, 0)])
-def test_too_few_recordings_are_refused(train, test):
-    message = f"synthetic has {train} training and {test} test recordings with audio and a label; at least two and one"
-    with pytest.raises(ValueError, match=message):
-        tuner("audio", data=made_up(pretrain=3, train=train, test=test))
 
 
 @pytest.mark.parametrize(("modality", "precision"), [("video", "float32"), ("audio", "bfloat16")])

@@ -117,9 +117,6 @@ def test_bfloat16_gradients_of_small_inputs_are_finite_and_repeat_themselves(tru
     assert made[0].isfinite().all() and all(torch.equal(gradients, made[0]) for gradients in made)
 
 
-# ---------------------------------------------------------------------------------------------- towers
-
-
 def towers(extra_layer=True):
     torch.manual_seed(0)
     video, audio = Encoder("small_video", 32), Encoder("small_audio", 32, channels=6)

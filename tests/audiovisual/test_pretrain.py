@@ -261,18 +261,16 @@ UNIT = {"normalised": True, "posterior_temperature": 0.1}
 CASES = [
     *((method, {}) for method in TRAINED),
     *(("cmacc", {"sampler": sampler}) for sampler in ("feature", "random", "ohem")),
-    *((method, {"extra_layer": False, "embedding": 32}) for method in SELF_SUPERVISED),
-    *((method, {"normalised": True, "temperature": 0.3}) for method in SELF_SUPERVISED),
+    ("smoco", {"extra_layer": False, "embedding": 32, "normalised": True, "temperature": 0.3}),
+    ("xmoco", {"extra_layer": False, "embedding": 32, "own_excluded": False}),
     *(("cmacc", UNIT | changes) for changes in ({}, {"sampler": "ohem"}, {"extra_layer": False})),
     ("cmacc", {"sampler": "ohem", "extra_layer": False}),
-    *((method, {"groups": 2}) for method in TRAINED),
-    ("cmacc", {"groups": 4, "shuffle": False}),
-    *(("cmacc", {"renewed": True, "groups": groups}) for groups in (1, 2)),
+    ("supervised", {"groups": 2}), ("smoco", {"groups": 2, "own_excluded": False}),
+    ("xmoco", {"groups": 2, "normalised": True, "momentum": 0.0}),
+    ("cmacc", {"groups": 4, "shuffle": False, "own_excluded": False}), ("cmacc", {"renewed": True, "groups": 2}),
     ("cmacc", {"pool": 64}),  # more than there are pairs
-    ("xmoco", {"dictionary": 40}),  # the same
-    *((method, {"own_excluded": False}) for method in SELF_SUPERVISED),
-    *(("xmoco", {"momentum": momentum}) for momentum in (0.0, 1.0)),
-    ("xmoco", {"warmup": 0}), ("xmoco", {"iterations": 5}),  # which ends a training and changes no step
+    ("xmoco", {"dictionary": 40, "momentum": 1.0}),  # the same
+    ("xmoco", {"warmup": 0, "iterations": 5}),  # which ends a training and changes no step
     ("smoco", {"greyscale": 0.5, "size": 9}),
 ]
 
@@ -285,8 +283,8 @@ def test_four_steps_over_two_epochs_are_the_slow_ones(double, method, changes):
 
 
 GRID_CASES = [
-    *((method, {}, {}) for method in TRAINED),
-    *((method, {}, {"redrawn": True, "augmented": True}) for method in TRAINED),
+    *((method, {}, {}) for method in ("supervised", "smoco")),
+    *((method, {}, {"redrawn": True, "augmented": True}) for method in ("supervised", "xmoco", "cmacc")),
     *(("smoco", {}, {"other_view": view}) for view in VIEWS),
     ("cmacc", {"extra_layer": False, "embedding": 32, "normalised": True, "groups": 2}, {}),
 ]
@@ -308,24 +306,19 @@ def test_smoco_trains_with_one_modality_alone(double, missing):
     assert_equal_states(fast.towers.trunks[missing].state_dict(), before)
 
 
-# ---------------------------------------------------------------------------------------------- the start and the end
-
-
 @pytest.mark.parametrize(("iterations", "steps"), [(0, 9), (5, 5), (9, 9), (20, 9)])
 def test_a_training_ends_after_its_epochs_or_iterations(iterations, steps):
     assert learner("smoco", iterations=iterations).total_steps == steps
 
 
-@pytest.mark.parametrize(("method", "changes"), [
-    *((method, {}) for method in TRAINED), ("cmacc", {"sampler": "random"}),
-])
+@pytest.mark.parametrize(("method", "changes"), [("smoco", {}), ("cmacc", {}), ("cmacc", {"sampler": "random"})])
 def test_a_training_that_diverges_says_so(tmp_path, method, changes):
     fast = learner(method, learning_rate=1e30, **changes)
     with pytest.raises(NonFiniteLoss, match=r"at step [2-6]; lower|^step [2-6]: .* not finite.*; lower the learning"):
         finish(fit(fast, tmp_path, tqdm(disable=True), checkpoint_seconds=0))
 
 
-@pytest.mark.parametrize("method", TRAINED)
+@pytest.mark.parametrize("method", ["smoco", "cmacc"])
 def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cpu(method):
     exact, rounded = (learner(method, precision=precision) for precision in ("float32", "bfloat16"))
     kinds = Counter()
@@ -340,9 +333,6 @@ def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cp
     assert set(kinds) == {(1, torch.bfloat16), (3, torch.float32)}
     stored = [*rounded.towers.state_dict().values(), *rounded.dictionaries.state_dict().values()]
     assert {value.dtype for value in stored} == {torch.float32, torch.int64}
-
-
-# ---------------------------------------------------------------------------------------------- selection
 
 
 def test_the_released_selection_takes_the_batch_for_candidates_too_and_excludes_nothing(monkeypatch):
@@ -391,10 +381,7 @@ def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_u
         assert [reported[f"categories_{name}"] for name in MODALITIES] == pytest.approx((expected / 4).tolist())
 
 
-# ---------------------------------------------------------------------------------------------- taken up again
-
-
-@pytest.mark.parametrize(("method", "changes"), [*((method, {}) for method in TRAINED), ("cmacc", {"renewed": True})])
+@pytest.mark.parametrize(("method", "changes"), [("supervised", {}), ("smoco", {}), ("cmacc", {"renewed": True})])
 def test_a_streamed_set_is_gathered_by_a_thread_and_changes_no_bit_wherever_it_is_saved(
     tmp_path, method, changes, monkeypatch
 ):
@@ -422,9 +409,6 @@ def test_a_streamed_set_is_gathered_by_a_thread_and_changes_no_bit_wherever_it_i
         assert saved is not None or by_main_thread == [True, False, False, False]  # and none after the last step
 
 
-# ---------------------------------------------------------------------------------------------- what a step costs
-
-
 def operations(method, batch, dictionary, pool, **changes):
     """How many there are in a step within an epoch."""
     fast = learner(method, data=made_up(pretrain=140), batch=batch, dictionary=dictionary, pool=pool, **changes)
@@ -434,7 +418,7 @@ def operations(method, batch, dictionary, pool, **changes):
     return len(orders.noted)
 
 
-@pytest.mark.parametrize(("method", "sampler"), [*((method, "random") for method in TRAINED), ("cmacc", "ohem")])
+@pytest.mark.parametrize(("method", "sampler"), [("smoco", "random"), ("cmacc", "random"), ("cmacc", "ohem")])
 def test_no_loop_over_samples_candidates_or_entries(method, sampler):
     counts = {operations(method, *sizes, sampler=sampler) for sizes in ((8, 16, 32), (8, 64, 128), (16, 16, 32))}
     assert max(counts) - min(counts) <= 2

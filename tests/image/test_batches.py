@@ -1,13 +1,14 @@
 """Streamed batches against PIL and torchvision by hand, and the processes behind them."""
 
 import multiprocessing
-import subprocess
-import sys
+import os
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from nursery import until
+from nursery import python, until
 from PIL import Image
 from torchvision.transforms import v2
 
@@ -100,7 +101,7 @@ def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
 
 
 SCRIPT = """
-import multiprocessing, sys
+import multiprocessing, os, signal, sys
 from pathlib import Path
 
 import numpy as np
@@ -110,31 +111,24 @@ from repro.image.augment import View, normalisation
 from repro.image.batches import Streamed
 from repro.image.readers import Files
 
-if __name__ == "__main__":
-    one = Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
-    streamed = Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
-    made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
-    next(made)
-    print(multiprocessing.active_children()[0].pid, flush=True)
-    sys.stdin.read()
+one = Files(Path(sys.argv[1]), np.array([sys.argv[2].encode()]))
+streamed = Streamed(one, [View(8, normalisation("imagenet"))], torch.device("cpu"), workers=1)
+made = streamed.batches(torch.zeros(10**6, dtype=torch.int64), batch=2, seed=(0,))
+next(made)
+print(multiprocessing.active_children()[0].pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_workers_end_with_a_killed_process(pictures, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, script, pictures.root, pictures.names[0].decode()]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **pipes) as process:
-        worker = int(process.stdout.readline())
-        assert _lives(worker)
-        process.kill()
-    until(lambda: not _lives(worker), seconds=10)
+def test_workers_end_with_a_killed_process(pictures):
+    arguments = [str(pictures.root), pictures.names[0].decode()]
+    ended = python("-c", SCRIPT, *arguments, cwd=Path(__file__).parents[2], env=dict(os.environ))
+    assert ended.returncode == -signal.SIGKILL
+    until(lambda: not lives(int(ended.stdout)), seconds=10)
 
 
-def _lives(process):
+def lives(process):
     try:
-        with open(f"/proc/{process}/stat") as state:
-            return state.read().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False

@@ -16,7 +16,6 @@ from torchvision import datasets
 
 from repro.data import manifest
 from repro.image import DATASETS, data, readers
-from repro.image.recipe import smoke
 
 REAL = manifest.data_root()
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -71,9 +70,6 @@ def test_a_copy_as_arrays(folders):
     found = data.take_in("cifar10", saved(folders / "mine.npz", values))
     same_as(found, np.concatenate([values["x_train"], values["x_test"]]), [0, 1, 2, 3, 4, 9, 0])
     assert found.classes == CIFAR10 and data.load("cifar10", subset=True).digest == found.digest
-    assert data.describe(found) == (
-        "cifar10 (mine.npz): 7 images of 32 x 32, 10 classes; 5 for pretrain, 5 for train, 2 for test"
-    )
     grey = data.take_in("cifar10", saved(folders / "grey.npz", arrays(x_train=values["x_train"][..., 0],
                                                                      x_test=values["x_test"][..., 0])))
     np.testing.assert_array_equal(grey.images[:5, 2], values["x_train"][..., 0])
@@ -117,14 +113,14 @@ def test_a_copy_that_was_damaged_since_is_named_with_the_command_that_mends_it(f
     assert data.take_in("cifar10", original).digest == before
 
 
-@pytest.mark.parametrize("form", ["folder", "zip", "tar.xz"])
-@pytest.mark.parametrize("outer", ["", "copy/"])
+@pytest.mark.parametrize(("form", "outer"), [("folder", ""), ("zip", "copy/"), ("tar.xz", "")])
 def test_a_copy_in_class_folders(folders, form, outer):
+    """In the order of classes and not of paths: as text, cat-dog/0 stands before cat/0."""
     images = pixels(5)
     names = ("train/{0}/1.png", "train/{1}/0.png", "train/{1}/1.png", "val/{0}/0.png", "val/{1}/0.png")
     for name, classes, labels in (
         ("cifar10", ("cat", "dog"), [3, 5, 5, 3, 5]),
-        ("cifar100", ("apple", "bear"), [0, 1, 1, 0, 1]),  # whose class names are not known beforehand
+        ("cifar100", ("cat", "cat-dog"), [0, 1, 1, 0, 1]),  # whose class names are not known beforehand
     ):
         files = {outer + name.format(*classes): png(image) for name, image in zip(names, images, strict=True)}
         files |= {f"{outer}train/{classes[0]}/._1.png": b"", f"{outer}notes.txt": b"mine"}
@@ -260,11 +256,3 @@ def test_real_partial_copies_are_those_of_the_committed_runs(name, file, counts,
         pytest.skip(f"needs {file}")
     found = data.take_in(name, path)
     assert (found.train.sum(), found.test.sum()) == counts and found.digest.startswith(digest)
-
-
-def test_a_copy_that_is_exchanged_takes_effect_in_a_live_process(folders):
-    recipe = smoke("cifar10", "sce", subset=True)
-    for _ in range(2):
-        mine = data.take_in("cifar10", saved(folders / "mine.npz", arrays(x_train=pixels(5))))
-        assert data.data_of(recipe).digest == mine.digest
-        assert data.data_of(recipe) is data.data_of(recipe)

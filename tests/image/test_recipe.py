@@ -1,14 +1,12 @@
 """Recipes against the printed tables and the values of the released codes, typed here by hand."""
 
-import dataclasses
 import itertools
 
 import pytest
 
-from repro.image import DATASETS, augment
+from repro.image import augment
 from repro.image.augment import CentredView, ShiftedView
-from repro.image.recipe import DATA, METHODS, PRESETS, VARIANTS, ImageRecipe, Method, by_method, paper
-from repro.recipe import setting
+from repro.image.recipe import METHODS, VARIANTS, ImageRecipe, paper
 from repro.report.printed import as_printed
 
 SMALL, MEDIUM, ABLATION = ("cifar10", "cifar100"), ("stl10", "tiny_imagenet"), ("imagenet100", "imagenet")
@@ -30,9 +28,6 @@ def differing(recipe, expected):
     """The fields that are not as expected: (found, expected)."""
     values = recipe.to_dict()
     return {name: (values[name], value) for name, value in expected.items() if values[name] != value}
-
-
-# ---------------------------------------------------------------------------------------------- SCE
 
 
 @pytest.mark.parametrize(
@@ -72,9 +67,6 @@ def test_what_is_evaluated_on():
         assert augment.centred_view(paper(dataset, "jcl")) == view
 
 
-# ---------------------------------------------------------------------------------------------- JCL
-
-
 def test_jcl_has_the_printed_values_of_its_ablation():
     printed, probe = printed_of_jcl("ablation"), printed_of_jcl("ablation_linear")
     common = printed_of_jcl("imagenet1k_pretrain")
@@ -101,28 +93,6 @@ def test_jcl_on_imagenet_has_the_values_of_the_released_script():
         "sgd_momentum": float(common["sgd_momentum"]), "probe_learning_rate": 30.0,
     }
     assert differing(paper("imagenet", "jcl"), expected) == {}
-
-
-@pytest.mark.parametrize("preset", list(PRESETS))
-def test_without_a_size_a_data_set_has_the_recipe_of_imagenet100(monkeypatch, preset):
-    monkeypatch.delitem(DATA, "imagenet")
-    for method in METHODS:
-        mine, theirs = (PRESETS[preset](name, method, strength=4.0) for name in ("imagenet", "imagenet100"))
-        assert mine == theirs.replace(dataset="imagenet")
-
-
-# ---------------------------------------------------------------------------------------------- sources
-
-
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_every_value_of_a_papers_recipe_has_a_source(dataset):
-    for method in METHODS:
-        rows = paper(dataset, method).described({})
-        assert {name: value for name, value, _ in rows} == paper(dataset, method).to_dict()
-        assert all(source for _, _, source in rows)
-
-
-# ---------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -154,28 +124,3 @@ def test_released_ghost_groups_are_of_the_keys_alone_where_the_code_is_sces_and_
         expected = {"random": (1, 1), "ressl": (1, 8), "sce": (1, 8)}
         assert (recipe.query_groups, recipe.groups) == expected.get(method, (8, 8)), method
     assert ImageRecipe(groups=8).query_groups == 8  # as runs were trained before the field existed
-
-
-OWN = {"random": METHODS["random"], "novel": Method(
-    name="novel", loss=lambda batch, recipe: batch.query.sum(), fields=("units",),
-    values=lambda dataset: {"momentum": (0.5, "its paper")},
-)}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Novel(ImageRecipe):
-    """A recipe of another paper, with a method and a field of its own."""
-
-    methods = OWN
-    method: str = setting("novel", "its paper", allowed=OWN)
-    units: int = setting(3, "its paper", least=1, used=by_method("units"))
-
-
-@pytest.mark.parametrize("preset", ["printed", "quick", "smoke"])
-def test_the_presets_make_recipes_of_another_papers_class(preset):
-    recipe, sce = getattr(Novel, preset)("stl10", "novel", units=7), getattr(ImageRecipe, preset)("stl10", "sce")
-    assert type(recipe) is Novel and (recipe.units, recipe.momentum) == (7, 0.5)
-    own = ("method", "units", "momentum", "temperature", "key_temperature")  # SCE's are its best of the data set
-    assert [name for name, value in sce.to_dict().items() if value != getattr(recipe, name) and name not in own] == []
-    with pytest.raises(ValueError, match="method='moco' is not one of: random, novel"):
-        getattr(Novel, preset)("stl10", "moco")

@@ -7,8 +7,7 @@ from torch import nn
 from repro.skeleton.gru_cpu import GRU, Packing
 
 
-@pytest.mark.parametrize("lengths", [[1], [4, 4], [3, 7, 1, 7, 2], [9, 1, 1]], ids=str)
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize(("lengths", "layers"), [([1], 1), ([4, 4], 3), ([3, 7, 1, 7, 2], 3), ([9, 1, 1], 1)])
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 def test_states_and_gradients_are_those_of_torch(lengths, layers, constant, packed):

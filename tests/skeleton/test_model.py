@@ -24,9 +24,6 @@ def test_encoder_weights_are_xavier_uniform_and_the_decoder_keeps_the_defaults_o
                 assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
 
 
-# ---------------------------------------------------------------------------------------------- readouts, sequences
-
-
 def padded(features=6, dtype=torch.float64, filling=0.0):
     """Random sequences (5, 12, features) with LENGTHS valid frames and `filling` after them."""
     draws = torch.Generator().manual_seed(0)

@@ -1,7 +1,6 @@
 """NTU RGB+D 60: its text, its two pipelines and its preparation, against slow ones and on damaged files."""
 
 import itertools
-import zipfile
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from ntu_files import (
     text,
     wide,
 )
+from packed import write_folder, write_zip
 from slow_skeletons import slow_scale, slow_thin_out, slow_view_invariant
 
 from repro.data import manifest
@@ -39,8 +39,6 @@ def test_bones_run_from_the_middle_of_the_hip_to_head_hands_and_feet():
     body = DATASETS["ntu"].skeletons
     assert sorted(body.bones) == sorted(bone for limb in limbs for bone in itertools.pairwise(limb))
 
-
-# ---------------------------------------------------------------------------------------------- text
 
 LAST_TWO = recording((FIRST, 0, body(4, 1)), (FIRST + 1, 0, body(9, 2)), (FIRST + 2, 0, body(9, 3)))
 SAME_ID = [[(FIRST, first), (FIRST + 1, second), (FIRST, third)]
@@ -75,8 +73,6 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_frame(contents, message,
     with pytest.raises(ValueError, match=message):
         ntu.transformed(contents, pipeline)
 
-
-# ---------------------------------------------------------------------------------------------- pipelines
 
 ZEROS = body(60)
 ZEROS[[0, 7], 5, 1] = 0
@@ -151,8 +147,6 @@ def test_pipelines_against_slow_ones(name, pipeline, slow):
     np.testing.assert_allclose(found, slow(CASES[name]), rtol=0, atol=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------- preparation
-
 FILES = {                     # two training and two test subjects, all cameras; the last one is among the missing
     "S001C001P001R001A001": recording((FIRST, 0, body(1))), "S001C002P001R001A050": TWO, "S001C003P001R001A060": COMING,
     "S002C001P003R001A002": AGAIN, "S002C002P003R002A001": CROWD, "S002C003P006R001A003": LONG,
@@ -176,16 +170,12 @@ def distribution(folders, declare):
     (folders / "data_manifests" / "ntu_missing.txt").write_text("S001C002P005R002A008\nS001C002P006R001A008\n")
 
     def write(files=FILES, packed=False):
-        root = folders / "data"
-        (root / "ntu" / "nturgb+d_skeletons").mkdir(parents=True, exist_ok=True)
-        for name, value in files.items():
-            path = root / "ntu" / "nturgb+d_skeletons" / f"{name}.skeleton"
-            path.write_bytes(value if isinstance(value, bytes) else text(value))
+        place, texts = folders / "data" / "ntu", {f"{name}.skeleton": text(frames) for name, frames in files.items()}
         if packed:
-            with zipfile.ZipFile(root / "ntu" / "nturgbd_skeletons_s001_to_s017.zip", "w", 8) as archive:
-                for name in files:
-                    archive.write(path.with_name(f"{name}.skeleton"), f"nturgb+d_skeletons/{name}.skeleton")
-        return root
+            write_zip(place / "nturgbd_skeletons_s001_to_s017.zip", texts, "nturgb+d_skeletons")
+        else:
+            write_folder(place / "nturgb+d_skeletons", texts)
+        return folders / "data"
 
     return write
 
@@ -214,14 +204,13 @@ def test_prepare_and_load(distribution, packed, pipeline):
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
-@pytest.mark.parametrize(("pipeline", "name"), [("authors", "default"), ("predict_cluster", "predict_cluster")])
-def test_examples_stand_upright_one_per_action(distribution, pipeline, name):
+def test_examples_stand_upright_one_per_action(distribution):
     distribution()
-    ntu.source(pipeline=pipeline).prepare()
-    shown, bones = data.examples("ntu", pipeline=name)
+    ntu.source().prepare()
+    shown, bones = data.examples("ntu", pipeline="default")
     assert list(shown) == ["drink water", "brush hair", "punch", "walk apart"]
-    expected = ntu.PIPELINES[pipeline](ntu.parse(text(TWO)))
-    expected = expected.reshape(len(expected), -1, 3)[..., [0, 2, 1] if name == "default" else [0, 1, 2]]
+    expected = ntu.PIPELINES["authors"](ntu.parse(text(TWO)))
+    expected = expected.reshape(len(expected), -1, 3)[..., [0, 2, 1]]
     np.testing.assert_allclose(shown["punch"], expected, atol=1e-6)
     assert max(itertools.chain(*bones)) == expected.shape[1] - 1
 
@@ -230,9 +219,6 @@ def test_without_distribution_or_preparation_what_to_do_is_said(distribution):
     with pytest.raises(FileNotFoundError, match=r"nturgbd_skeletons_s001_to_s017\.zip .*rose1\.ntu\.edu\.sg"):
         ntu.source().prepare()
     distribution()
-    with pytest.raises(FileNotFoundError, match="'ntu' is not prepared: run `repro data prepare ntu` f"):
-        data.load("ntu")
-    ntu.source().prepare()
     with pytest.raises(FileNotFoundError, match="`repro data prepare ntu --subset --pipeline predict_cluster` first"):
         data.load("ntu", pipeline="predict_cluster", subset=True)
 
@@ -252,17 +238,6 @@ def test_an_incomplete_distribution_is_a_subset_or_an_error(distribution, repro)
     ntu.source(subset=True).prepare()
     with pytest.raises(ValueError, match=r"ntu \(subset\): none of its recordings belongs to test"):
         data.load("ntu", subset=True)
-
-
-def test_a_bad_file_is_named_and_skipped_only_when_asked(distribution):
-    distribution(FILES | {"S001C003P001R001A060": b""})
-    for subset, skip_bad in ((True, False), (False, True)):
-        with pytest.raises(ValueError, match=r"1 files cannot be used:\n  S001C003P001R001A060: frame 0 is truncated"):
-            ntu.source(subset=subset).prepare(skip_bad=skip_bad)
-    prepared = ntu.source(subset=True).prepare(skip_bad=True)
-    assert list(prepared.bad) == ["S001C003P001R001A060"] and len(prepared.usable) == len(USABLE) - 1
-    assert "1 files cannot be used" in "\n".join(ntu.describe(prepared))
-    assert len(data.load("ntu", subset=True).lengths) == len(USABLE) - 1
 
 
 def test_files_that_are_none_of_the_distribution_are_left_out(distribution):

@@ -2,24 +2,15 @@
 
 import dataclasses
 import functools
-import itertools
 
 import pytest
 import torch
 from made_up_skeletons import tiny
 
-from repro import run_table
 from repro.experiments import find_table
-from repro.skeleton.recipe import METHODS, SUBSETS, SkeletonRecipe, paper
-from repro.skeleton.terms import PRINTED
+from repro.skeleton.recipe import METHODS, SkeletonRecipe, paper
 
 FIELDS = [field.name for field in dataclasses.fields(SkeletonRecipe)]
-
-
-def test_there_are_fifteen_subsets_and_random_initialisation():
-    expected = ["+".join(terms) for size in range(1, 5) for terms in itertools.combinations(PRINTED, size)]
-    assert sorted(SUBSETS) == sorted(expected)
-    assert METHODS[0] == "random" and sorted(METHODS[1:]) == sorted(expected)
 
 
 NTU = {"protocol": "xsub", "pipeline": "default", "dictionary": 16384, "sequence_dictionary": 2048, "epochs": 80,
@@ -47,9 +38,6 @@ def test_ntu_differs_from_the_recipe_of_ucla_where_its_released_configuration_do
 def test_impossible_values_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         SkeletonRecipe(**changes)
-
-
-# ---------------------------------------------------------------------------------------------- unused fields
 
 
 KEYS, DECODED = {"temperature", "momentum", "ema_head_twice", "key_head_copied"}, {
@@ -87,9 +75,6 @@ def test_what_is_used_may_depend_on_other_fields_that_are_asked_for(objectives, 
     assert recipe.uses(name, **asked) == recipe.replace(**asked).uses(name) == (objectives != "random")
 
 
-# ---------------------------------------------------------------------------------------------- tables
-
-
 @pytest.mark.parametrize(("name", "choices"), [("taxonomy", {}), ("encoder_collapse", {"layers": 1})])
 def test_a_run_is_the_same_on_every_device(name, choices, runs_root, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as far as a list of runs can tell
@@ -97,9 +82,3 @@ def test_a_run_is_the_same_on_every_device(name, choices, runs_root, monkeypatch
     assert listed(device="cpu") == listed(device="auto") == listed(device="cuda")
     with pytest.raises(ValueError, match="precision='bfloat16' is for a CPU; on cuda it is float32: leave it out"):
         listed(device="cuda", precision="bfloat16")
-
-
-def test_what_a_table_does_not_compare_is_refused_before_anything_is_made(runs_root):
-    with pytest.raises(ValueError, match="objectives='CE' is not one of: random, AE"):
-        run_table("encoder_collapse", "synthetic", preset="smoke", objectives="CE")
-    assert not runs_root.exists()
