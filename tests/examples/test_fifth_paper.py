@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from executed_notebooks import execute, outputs, printed, tables
-from project_copy import copied, run, walk
+from project_copy import run
 
 import repro
 
@@ -28,14 +28,13 @@ run("results", "list")
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the project with the example among its papers."""
-    folder = copied(tmp_path_factory.mktemp("copy"))
-    touched = walk("A paper", folder)
+def copy(all_made):
+    """The copy, in which the paper's experiment is of smoke runs."""
+    touched = all_made.touched["A paper"]
     assert [path.rpartition("/")[0] for path in touched] == [*6 * ["repro/papers/byol"], "notebooks"]
-    saved = folder / "repro" / "papers" / "byol" / "experiments.yaml"
+    saved = all_made.folder / "repro" / "papers" / "byol" / "experiments.yaml"
     saved.write_text(saved.read_text().replace("preset: quick", "preset: smoke"))
-    return folder
+    return all_made.folder
 
 
 @pytest.fixture(scope="module")

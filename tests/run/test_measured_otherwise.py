@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import threading
 
 import pytest
 import torch
@@ -94,6 +93,8 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
         assert folder == store.path(USUAL.id) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
     assert {*finished_runs(Store(store.root))["id"]} == {each.id for each in order}
+    described = json.loads((store.path(USUAL.id) / "recipe.json").read_text())
+    assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_run_as_it_is(store, taken):
@@ -104,12 +105,6 @@ def test_later_measuring_takes_no_step_and_leaves_the_finished_run_as_it_is(stor
     assert taken == [] and {path: path.read_bytes() for path in before} == before
     assert Store(store.root).path(HALF.id) == store.path(USUAL.id) / HALF.id
     assert Store(store.root).trained_in(HALF.id) == store.path(USUAL.id)
-
-
-def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
-    train_all(store, HALF)
-    described = json.loads((store.path(USUAL.id) / "recipe.json").read_text())
-    assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 @pytest.mark.parametrize("first", [HALF, dataclasses.replace(HALF, trained=None)], ids=["otherwise", "by itself"])
@@ -177,13 +172,10 @@ def test_a_finished_run_without_weights_stays_as_it_is_and_the_other_trains_itse
     assert {path: path.read_bytes() for path in store.path(USUAL.id).iterdir() if path.is_file()} == before
 
 
-def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
-    let_go = held(run=USUAL)
+def test_a_training_that_another_command_holds_is_held_for_all_its_runs(store, held):
+    held(run=USUAL)
     with store.folder(HALF).claim() as claimed:
         assert not claimed
-    threading.Timer(0.2, let_go.set).start()
-    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert "waiting for process" in capsys.readouterr().err
 
 
 def test_several_measure_a_finished_training_at_once(store, taken, held):
