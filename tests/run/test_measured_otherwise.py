@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 from made_up_images import use_tiny_trunk
+from made_up_skeletons import made_up
 from made_up_study import TOY, Toy, Two, learners, run_of
 from other_values import others
 from states import assert_equal_states
@@ -245,8 +246,11 @@ def _parts(table, asked):
 
 def test_probes_along_training_that_are_asked_for_are_part_of_it():
     """Weights along the way are not kept: a run that is to be probed there otherwise is trained."""
+    data = made_up()
+    study = dataclasses.replace(SKELETONS, load=lambda recipe: data)
+
     def made(**changes):
-        return run_of(SKELETONS, SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
+        return run_of(study, study.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
 
     otherwise = {"probe_epochs": 5}
     assert made().recipe.probe_every == 1

@@ -9,8 +9,6 @@ import shutil
 
 import pandas as pd
 import pytest
-import torch
-from made_up_images import use_tiny_trunk
 from made_up_training import RUN, Small
 from pandas import DataFrame
 
@@ -265,25 +263,6 @@ def test_a_damaged_frame_is_named(folder, name, content, step):
     (folder.path / name).write_text(content)
     with pytest.raises(ValueError, match=rf"{name} cannot be read \(.*{step}"):
         folder.frame(name.partition(".")[0])
-
-
-def test_a_frame_that_a_learner_measures_is_stored_with_its_run(folders, monkeypatch):
-    table = repro.TABLES["image_methods"]
-    usual = table.study.measure
-
-    def measure(learner):
-        return usual(learner) | {"weights": DataFrame({"layer": ["first", "last"], "norm": [1.5, 2.5]})}
-
-    use_tiny_trunk(monkeypatch)
-    monkeypatch.setitem(vars(table.study), "measure", measure)
-    torch.manual_seed(0)
-    arguments = {"preset": "smoke", "method": "moco", "seeds": "0-1"}
-    rows = repro.run_table("image_methods", "digits", device="cpu", engine="inline", **arguments)
-    assert rows["n_seeds"].tolist() == [2] and "weights" not in rows
-    found = experiments.frames(table.runs("digits", **arguments), "weights", ["method"])
-    assert found[["layer", "norm", "method", "seed"]].to_numpy().tolist() == [
-        [layer, norm, "moco", seed] for seed in (0, 1) for layer, norm in (("first", 1.5), ("last", 2.5))]
-    assert {*found["preset"]} == {"smoke"} and {*found["dataset"]} == {"digits"}
 
 
 FRAMED = {name: declared for name, declared in papers.pictures().items() if declared.frame}

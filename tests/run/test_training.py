@@ -13,6 +13,8 @@ from repro.run.engine import train_runs
 from repro.run.fit import save_checkpoint
 from repro.run.training import checkpoint, kept, restored
 
+CPU = torch.device("cpu")
+
 
 @pytest.fixture
 def finished(store):
@@ -92,12 +94,19 @@ def test_the_state_of_a_finished_run_is_that_of_its_checkpoint(store):
     assert checkpoint(RUN.id, store) == {"weight": 3}
 
 
+def test_a_frame_that_is_measured_is_stored_beside_the_result(store):
+    run, frame = run_of(TOY, TOY.presets["paper"]("ucla", "plain"), 3, "paper"), pd.DataFrame({"norm": [1.5, 2.5]})
+    study = dataclasses.replace(TOY, measure=lambda learner: TOY.measure(learner) | {"weights": frame})
+    train_runs([run], functools.partial(training.train, study=study, device=CPU), store)
+    assert store.folder(run).frame("weights").equals(frame) and "weights" not in store.folder(run).result
+
+
 def test_a_learner_is_given_back_with_its_weights_and_the_data_it_was_trained_on(store):
-    cpu, run = torch.device("cpu"), run_of(TOY, TOY.presets["paper"]("ucla", "plain"), 3, "paper")
-    train_runs([run], functools.partial(training.train, study=TOY, device=cpu), store)
-    learner = restored(run, TOY, cpu)
+    run = run_of(TOY, TOY.presets["paper"]("ucla", "plain"), 3, "paper")
+    train_runs([run], functools.partial(training.train, study=TOY, device=CPU), store)
+    learner = restored(run, TOY, CPU)
     assert (learner.taken, learner.model["number"].item()) == (2, pytest.approx(3.2))
     with pytest.raises(ValueError, match="ucla has changed since this run was asked for"):
-        restored(dataclasses.replace(run, digest="of other data"), TOY, cpu)
-    other = restored(run, TOY, cpu, dataset="ntu")  # which is asked for
+        restored(dataclasses.replace(run, digest="of other data"), TOY, CPU)
+    other = restored(run, TOY, CPU, dataset="ntu")  # which is asked for
     assert (other.data.name, other.taken) == ("ntu", 2)
