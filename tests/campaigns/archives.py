@@ -21,6 +21,7 @@ from repro.skeleton import ntu
 from tests.campaigns import mutations
 from tests.campaigns.kinds import Kind, write
 from tests.helpers import ntu_files
+from tests.helpers.image_files import png
 
 TEXTS = {"things/a.txt": b"one" * 400, "things/b/2.txt": bytes(range(256)) * 8, "things/c.txt": b"three"}
 PACKED = {"cifar10": "my_copy", "png": "picture.png", "jpeg": "picture.jpeg"}
@@ -46,20 +47,13 @@ def read_ntu(contents: bytes, folder: Path) -> None:
 @functools.cache
 def pictures() -> dict[str, bytes]:
     """Five pictures of 32 x 32 pixels in class folders, two of them for test."""
-    return {f"{part}/{kind}/{number}.png": encoded(number) for number, (part, kind) in enumerate(
+    return {f"{part}/{kind}/{number}.png": png(pixels(number)) for number, (part, kind) in enumerate(
         (("train", "cat"), ("train", "dog"), ("train", "dog"), ("test", "cat"), ("test", "dog")))}
 
 
-def pixels(number: int, height: int = 32, width: int = 32) -> np.ndarray:
-    """Noise, (height, width, 3) uint8."""
-    return np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def encoded(number: int, kind: str = "png", **size: int) -> bytes:
-    """The file of such a picture."""
-    file = io.BytesIO()
-    Image.fromarray(pixels(number, **size)).save(file, kind)
-    return file.getvalue()
+def pixels(number: int, height: int = 32) -> np.ndarray:
+    """Noise, (height, 32, 3) uint8."""
+    return np.random.default_rng(number).integers(0, 256, (height, 32, 3), dtype=np.uint8)
 
 
 def read_clips(contents: bytes, folder: Path) -> None:
@@ -106,7 +100,7 @@ def read_picture(contents: bytes, folder: Path, kind: str) -> None:
     found = np.asarray(read_rgb(path))
     assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
     if kind == "png":
-        known = [pixels(number, 24, 32) for number in range(2)]
+        known = [pixels(number, 24) for number in range(2)]
         known += [picture[..., :1].repeat(3, axis=2) for picture in known]  # grey of 16 bits, its upper 8
         _stated([found.tobytes()], [picture.tobytes() for picture in known])
 
@@ -158,8 +152,8 @@ KINDS = {
     "zip of pictures": _archive(read_pictures, pictures, "my_copy"),
     "tar of pictures": Kind(lambda: [tar_of(list(pictures().items()), mode) for mode in ("w", "w:gz", "w:xz", "w:bz2")],
                             _tarred, read_pictures, ["my_copy"]),
-    "png": Kind(lambda: [encoded(number, height=24, width=32) for number in range(2)], _as_png,
+    "png": Kind(lambda: [png(pixels(number, 24)) for number in range(2)], _as_png,
                 functools.partial(read_picture, kind="png"), ["picture.png"]),
-    "jpeg": Kind(lambda: [encoded(number, "jpeg", height=24, width=32) for number in range(2)], mutations.of_bytes,
+    "jpeg": Kind(lambda: [png(pixels(number, 24), "jpeg") for number in range(2)], mutations.of_bytes,
                  functools.partial(read_picture, kind="jpeg"), ["picture.jpeg"]),
 }

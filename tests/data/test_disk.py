@@ -11,6 +11,7 @@ import sys
 
 import pytest
 import yaml
+from nursery import python
 
 from repro.data.disk import read_yaml, remove_half_written, scratch, write_atomically
 from repro.run.store import write_json
@@ -69,27 +70,21 @@ def test_files_have_the_permissions_of_other_new_files(tmp_path):
     assert oct(ours) == oct(usual)
 
 
-@pytest.fixture
-def killed(tmp_path):
-    """A folder in which a process was killed while it worked there."""
-    folder = tmp_path / "runs" / ".scratch"
-    kill = f"""
+def test_what_a_killed_process_left_goes_when_the_next_comes(tmp_path):
+    place = tmp_path / "runs" / ".scratch"
+    killed = f"""
 import os, pathlib, signal
 from repro.data.disk import scratch
-with scratch(pathlib.Path({str(folder)!r})) as folder:
+with scratch(pathlib.Path({str(place)!r})) as folder:
     (folder / "left").touch()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", kill], check=False).returncode == -signal.SIGKILL
-    assert (folder / "left").exists()
-    return folder
-
-
-def test_what_a_killed_process_left_goes_when_the_next_comes(killed):
-    with scratch(killed) as folder:
-        assert folder == killed and list(folder.iterdir()) == []
+    assert python("-c", killed, cwd=tmp_path, env=dict(os.environ)).returncode == -signal.SIGKILL
+    assert (place / "left").exists()
+    with scratch(place) as folder:
+        assert folder == place and list(folder.iterdir()) == []
         (folder / "made").mkdir()
-    assert not killed.exists()
+    assert not place.exists()
 
 
 def test_one_process_at_a_time_works_in_a_folder(tmp_path):

@@ -77,39 +77,22 @@ def test_no_thread_outlives_the_context():
 
 # ---------------------------------------------------------------------------------------------- a thread ahead
 
-EARLY = pytest.mark.parametrize("early", [True, False])
-
-
-@EARLY
-def test_items_come_in_order(early):
-    assert list(ahead((number**2 for number in range(5)), early=early)) == [0, 1, 4, 9, 16]
-    assert list(ahead([], early=early)) == []
-    assert list(ahead([None, None], early=early)) == [None, None]
-
-
-@EARLY
-def test_one_item_is_asked_for_while_one_is_in_use(early):
+@pytest.mark.parametrize("early", [True, False])
+def test_items_come_in_order_one_ahead_of_use_and_an_error_in_its_place(early):
     asked = [threading.Event() for _ in range(4)]
 
     def numbers():
         for number, event in enumerate(asked):
             event.set()
             yield number
+        raise OSError("damaged")
 
     items = ahead(numbers(), early=early)
     assert next(items) == 0
     assert asked[1].wait(60 if early else 0) == early
     assert not asked[2].is_set()
-    items.close()
-
-
-@EARLY
-def test_an_error_of_an_item_comes_in_its_place(early):
-    def numbers():
-        yield 1
-        raise OSError("damaged")
-
-    items = ahead(numbers(), early=early)
-    assert next(items) == 1
+    assert [next(items) for _ in range(3)] == [1, 2, 3]
     with pytest.raises(OSError, match="damaged"):
         next(items)
+    assert list(ahead([], early=early)) == []
+    assert list(ahead([None, None], early=early)) == [None, None]

@@ -8,6 +8,7 @@ import numpy as np
 import preparing
 import pytest
 from disks import read_only
+from nursery import Nursery
 from preparing import make
 
 from repro.data import disk, npz, prepared
@@ -181,57 +182,28 @@ def test_any_other_error_has_a_note_of_the_file(items, tmp_path):
 
 # ------------------------------------------------------------------------------------------------ disturbed
 
-SCRIPT = """
-import os, shutil, sys, time
-from pathlib import Path
-from preparing import kill, killed_before, make
-from repro.data import prepared
-from repro.data.files import listed
-from repro.data.prepared import Source
-
-folder, workers, last = sys.argv[1:]
-
-def slowly(path):
-    if path.name == last:
-        kill()
-    if not last:
-        time.sleep(0.1)
-    with open(Path(folder) / "read.txt", "a") as file:
-        print(path.name, file=file)
-    return make(path)
-
-if __name__ == "__main__":
-    os.environ["REPRO_RUNS"] = str(Path(folder) / "runs")
-    prepared.CHUNK = 1
-    os.replace = killed_before(last, os.replace, 1)
-    shutil.rmtree = killed_before(last, shutil.rmtree, 0)
-    items = {path.name: path for path in listed(Path(folder) / "files")}
-    print(Source("things", "form", "a", items, slowly).prepare(workers=int(workers)).digests)
-"""
-
-
-def start(tmp_path, workers=1, last=""):
-    """A process that prepares, and is killed, or one of its workers, at the item or file `last`."""
-    return preparing.start(tmp_path, SCRIPT, workers, last)
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    nursery = Nursery("preparing", tmp_path_factory.mktemp("nursery"))
+    yield nursery
+    nursery.close()
 
 
 @pytest.mark.parametrize(("last", "unread"), [
     ("c", ["c", "d"]), ("0000002-5.npz", ["c", "d"]), ("form.rows.npy", []), ("form.jsonl", []), ("form.parts", []),
 ])
-def test_a_killed_preparation_goes_on_where_it_was(items, runs_root, tmp_path, last, unread):
+def test_a_killed_preparation_goes_on_where_it_was(nursery, items, runs_root, tmp_path, last, unread):
     things, log = items(), []
-    process = start(tmp_path, last=last)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL and left_behind(runs_root) != WHOLE
+    assert nursery.status(nursery.start(tmp_path, 1, last)) == -signal.SIGKILL and left_behind(runs_root) != WHOLE
     assert_whole(built(things, log), runs_root)
     assert log == unread
 
 
 @pytest.mark.parametrize("tear", [lambda whole: b"", lambda whole: whole[:-9], lambda whole: bytes(len(whole)),
                                   lambda whole: whole.replace(b"hello", b"\0\0\0\0\0")])
-def test_a_part_that_a_loss_of_power_has_torn_is_made_again(items, runs_root, tmp_path, tear):
+def test_a_part_that_a_loss_of_power_has_torn_is_made_again(nursery, items, runs_root, tmp_path, tear):
     things, log = items(), []
-    start(tmp_path, last="form.rows.npy").communicate(timeout=60)
+    nursery.status(nursery.start(tmp_path, 1, "form.rows.npy"))
     part, = runs_root.rglob("0000002-5.npz")
     whole = part.read_bytes()
     part.write_bytes(tear(whole))
@@ -240,20 +212,20 @@ def test_a_part_that_a_loss_of_power_has_torn_is_made_again(items, runs_root, tm
     assert log == ["c"]
 
 
-def test_a_killed_worker_is_an_error_that_says_what_to_do(items, runs_root, tmp_path):
+def test_a_killed_worker_is_an_error_that_says_what_to_do(nursery, items, runs_root, tmp_path):
     things = items()
-    process = start(tmp_path, workers=2, last="c")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1 and "ChildProcessError: one of the processes that read was killed" in errors
+    pid = nursery.start(tmp_path, 2, "c")
+    assert nursery.status(pid) == 1
+    errors = (tmp_path / f"{pid}.err").read_text()
+    assert "ChildProcessError: one of the processes that read was killed" in errors
     assert_whole(built(things), runs_root)
 
 
-def test_several_at_once_read_once(items, tmp_path):
+def test_several_at_once_read_once(nursery, items, tmp_path):
     items()
-    processes = [start(tmp_path) for _ in range(4)]
-    outputs = [process.communicate(timeout=60) for process in processes]
-    assert all(process.returncode == 0 for process in processes), outputs
-    assert len({said for said, _ in outputs}) == 1
+    pids = [nursery.start(tmp_path, 1) for _ in range(4)]
+    assert [nursery.status(pid) for pid in pids] == [0] * 4
+    assert len({(tmp_path / f"{pid}.out").read_text() for pid in pids}) == 1
     assert (tmp_path / "read.txt").read_text().split() == list(FILES)
 
 

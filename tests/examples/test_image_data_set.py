@@ -2,13 +2,12 @@
 
 import re
 
-from project_copy import changed
-
 COMMANDS = """
 import hashlib
 import numpy as np
 import repro
 from repro import notebook
+from repro.data import manifest
 from repro.image import DATASETS, data, readers
 from repro.image.readers import READERS
 from scipy.io import savemat
@@ -17,9 +16,9 @@ from torchvision.datasets import SVHN
 draws = np.random.default_rng(0)
 arrays = {"x_train": draws.integers(0, 256, (512, 32, 32, 3), np.uint8), "y_train": np.arange(512) % 10,
           "x_test": draws.integers(0, 256, (20, 32, 32, 3), np.uint8), "y_test": np.arange(20) % 10}
-np.savez("part.npz", **arrays)
+np.savez(manifest.runs_root().parent / "part.npz", **arrays)
 run("data", "list")
-run("data", "import", "svhn", "part.npz")
+run("data", "import", "svhn", str(manifest.runs_root().parent / "part.npz"))
 run("recipe", "image_methods", "--dataset", "svhn")
 run("run", "image_methods", "--dataset", "svhn", "--help")
 run("run", "image_methods", "--dataset", "svhn", "--subset", "--preset", "smoke", "--method", "ressl", "--engine",
@@ -29,7 +28,7 @@ print("settings", notebook.begin(names, "temperature_grid"))
 grid = repro.TABLES["temperature_grid"]
 print("printed", *(grid.printed(row.recipe) for row in grid.asked("svhn", "paper")[:2]))
 
-folder = data.manifest.data_root() / "svhn"  # the official distribution, made up
+folder = manifest.data_root() / "svhn"  # the official distribution, made up
 folder.mkdir(parents=True)
 for part in ("train", "test"):
     path = folder / f"{part}_32x32.mat"
@@ -46,14 +45,14 @@ except ValueError as error:
 """
 
 
-def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(tmp_path):
-    touched = ["data_manifests/svhn.yaml", "repro/image/readers.py"]
-    _, told = changed(tmp_path, "image_data_set", touched, COMMANDS)
+def test_it_is_listed_taken_in_trained_and_read_as_it_was_written(all_made, printed_by, tmp_path):
+    assert all_made.touched["image_data_set"] == ["data_manifests/svhn.yaml", "repro/image/readers.py"]
+    told = printed_by(COMMANDS)
     listed = told["data list"]
     assert "svhn         missing   SVHN, 99,289 digits" in listed
     assert re.search(r"ask for svhn at http://ufldl.stanford.edu/housenumbers/ and put it into \S+data, or", listed)
     taken_in = "svhn (part.npz): 532 images of 32 x 32, 10 classes; 512 for pretrain, 512 for train, 20 for test"
-    assert told["data import svhn part.npz"].strip() == taken_in
+    assert told[f"data import svhn {tmp_path}/part.npz"].strip() == taken_in
     recipe = told["recipe image_methods --dataset svhn"]
     rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in recipe.splitlines()}
     assert rows["dataset"].startswith("is one of: digits, cifar10, ") and "svhn" in rows["dataset"]

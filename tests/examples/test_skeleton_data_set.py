@@ -1,7 +1,6 @@
 """A new skeleton data set is a manifest and a reader: the change that docs/add_your_own.md shows, made in a copy."""
 
 import yaml
-from project_copy import copied, run, walk
 
 COMMANDS = """
 import io
@@ -25,9 +24,10 @@ run("recipe", "taxonomy", "--dataset", "utd_mhad")
 run("run", "taxonomy", "--dataset", "utd_mhad", "--preset", "smoke", "--objectives", "AE+CE", "--engine", "inline",
     "--device", "cpu")
 id = next(path.parent.name for path in manifest.runs_root().glob("runs/*/checkpoint.pt"))
-run("results", "weights", id, "--output", "utd.safetensors")
+weights = manifest.runs_root() / "utd.safetensors"
+run("results", "weights", id, "--output", str(weights))
 loaded = data.load("utd_mhad")
-encoder = repro.load("utd.safetensors")
+encoder = repro.load(weights)
 sequences, lengths = encoder.prepare([recordings[name] for name in sorted(recordings)])
 print("same", bool((sequences == loaded.sequences[:, :30]).all()), loaded.actions[26], len(loaded.bones))
 print("turned", bool(abs(data.load("utd_mhad", pipeline="unscaled").sequences[:, 0, 9:12]).max() < 1e-6))
@@ -39,16 +39,15 @@ except ValueError as error:
 """
 
 
-def test_it_is_listed_trained_with_the_recipe_of_nw_ucla_and_exported(tmp_path):
+def test_it_is_listed_trained_with_the_recipe_of_nw_ucla_and_exported(all_made, printed_by):
     """Where 432 recordings are the official distribution."""
-    copy = copied(tmp_path)
-    path = copy / "data_manifests" / "utd_mhad.yaml"
-    assert walk("A new skeleton data set", copy) == ["data_manifests/utd_mhad.yaml", "repro/skeleton/readers.py"]
+    path = all_made.folder / "data_manifests" / "utd_mhad.yaml"
+    assert all_made.touched["A new skeleton data set"] == ["data_manifests/utd_mhad.yaml", "repro/skeleton/readers.py"]
     declared = yaml.safe_load(path.read_text())
     declared["files"][0]["members"] = 432
     declared["splits"]["xsub"]["expect"] = {"train": 216, "test": 216}
     path.write_text(yaml.safe_dump(declared))
-    told = run(copy, COMMANDS)
+    told = printed_by(COMMANDS)
     assert "utd_mhad     present   UTD-MHAD, skeletons of Kinect v1" in told["data list"]
     recipe = told["recipe taxonomy --dataset utd_mhad"]
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in recipe.splitlines() if line}

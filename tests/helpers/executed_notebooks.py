@@ -8,17 +8,13 @@ started by tests/test_book.py and by README's first command.
 import atexit
 import functools
 import importlib
-import json
 import os
 import pkgutil
-import tempfile
-from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from nursery import Nursery
+from nursery import Nursery, called
 
 import repro
 from repro.data import manifest
@@ -54,12 +50,7 @@ def execute(name, folder, project=ROOT, **parameters):
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        (Path(place) / "command.json").write_text(json.dumps([str(folder), environment, words]))
-        pid = nursery(project).start(place)
-        status = nursery(project).status(pid)
-        errors = (Path(place) / f"{pid}.err").read_text()
-    return SimpleNamespace(returncode=status, stderr=errors), nbformat.read(folder / f"{name}.ipynb", as_version=4)
+    return nursery(project).call(words, folder, environment), nbformat.read(folder / f"{name}.ipynb", as_version=4)
 
 
 @functools.cache
@@ -123,10 +114,7 @@ def work(place):
     """Give papermill the words that `execute` has left in this folder."""
     from papermill.cli import papermill
 
-    folder, environment, words = json.loads((place / "command.json").read_text())
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
+    words = called(place)
     papermill(words, prog_name="papermill")
 
 

@@ -21,7 +21,7 @@ import tempfile
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -71,6 +71,15 @@ class Nursery:
         os.kill(pid, signal.SIGKILL)
         assert self.status(pid) == -signal.SIGKILL, "it ended before it was killed"
 
+    def call(self, words: Sequence[str], cwd: Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+        """The end of a process that is told words, a folder to be in and all of its environment, see `called`."""
+        with tempfile.TemporaryDirectory() as place:
+            (Path(place) / "command.json").write_text(json.dumps([words, str(cwd), env]))
+            pid = self.start(Path(place))
+            status = self.status(pid)
+            out, err = (Path(place, f"{pid}.{name}").read_text() for name in ("out", "err"))
+        return subprocess.CompletedProcess(words, status, out, err)
+
     def close(self) -> None:
         """End everything."""
         for pid in tuple(self.alive):
@@ -81,12 +90,16 @@ class Nursery:
 
 def python(*words: str, cwd: Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     """`subprocess.run([sys.executable, *words], ...)` of "-c" or "-m", its output captured, with this environment."""
-    with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "command.json").write_text(json.dumps([words, str(cwd), env]))
-        pid = _pythons().start(Path(place))
-        status = _pythons().status(pid)
-        out, err = (Path(place, f"{pid}.{name}").read_text() for name in ("out", "err"))
-    return subprocess.CompletedProcess(words, status, out, err)
+    return _pythons().call(words, cwd, env)
+
+
+def called(place: Path) -> list[str]:
+    """The words that `Nursery.call` has left in a folder; this process has the environment and is where it said."""
+    words, cwd, environment = json.loads((place / "command.json").read_text())
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    return words
 
 
 @functools.cache
@@ -100,11 +113,9 @@ def warm_up() -> None:
 
 def work(place: Path) -> None:
     """Be the Python that `python` has described in this folder."""
-    (kind, name, *arguments), cwd, environment = json.loads((place / "command.json").read_text())
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(cwd)
-    sys.path = [cwd, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *_sites()]
+    kind, name, *arguments = called(place)
+    own = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path = [os.getcwd(), *own, *_sites()]
     sys.argv = [kind, *arguments]
     if kind == "-m":
         runpy.run_module(name, run_name="__main__", alter_sys=True)

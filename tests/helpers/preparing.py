@@ -1,27 +1,46 @@
-"""A process of its own that prepares data, to be killed on the way; and what it makes of a file."""
+"""A process of a nursery that prepares data, to be killed on the way; and what it makes of a file."""
 
+import functools
 import os
+import shutil
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
+from repro.data import prepared
 from repro.data.disk import read_file
+from repro.data.files import listed
 
 
-def start(tmp_path, script, workers, last):
-    """Run a script with the folder, the number of workers, and `last`, the name at which it kills itself."""
-    path = tmp_path / "prepare.py"
-    if not path.exists():  # another process may be reading it
-        path.write_text(script)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen([sys.executable, path, str(tmp_path), str(workers), last], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=environment)
+def warm_up():
+    """Nothing more than what this file imports."""
 
 
-def kill(*_):
+def work(root, workers, last=""):
+    """Prepare the files below a folder, and be killed, or let a worker be, at the item or file `last`."""
+    os.environ["REPRO_RUNS"] = str(root / "runs")
+    prepared.CHUNK = 1
+    os.replace = killed_before(last, os.replace, 1)
+    shutil.rmtree = killed_before(last, shutil.rmtree, 0)
+    items = {path.name: path for path in listed(root / "files")}
+    source = prepared.Source("things", "form", "a", items, functools.partial(slowly, root, last))
+    print(source.prepare(workers=int(workers)).digests)
+
+
+def slowly(root, last, path):
+    """`make`, which notes what was read; slow unless there is an item to be killed at."""
+    if path.name == last:
+        kill()
+    if not last:
+        time.sleep(0.1)
+    with open(root / "read.txt", "a") as file:
+        print(path.name, file=file)
+    return make(path)
+
+
+def kill():
     """End this process at once."""
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -48,18 +48,3 @@ def run(*words):
     ended = python("-c", start + code, cwd=copy, env=variables | environment)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return dict(part.split("\n", 1) for part in ended.stdout.split("== ")[1:])
-
-
-def changed(folder, title, touched, commands):
-    """The copy that has the change of a section, and what each of some commands prints there.
-
-    The change is made sure to touch these files; the last may be a test of one function, which passes.
-    """
-    copy = copied(folder)
-    assert walk(title, copy) == touched
-    told = run(copy, commands)
-    if touched[-1].startswith("tests/"):
-        ended = python("-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", touched[-1], cwd=copy,
-                       env={"PYTHONPATH": str(copy), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-        assert "1 passed" in ended.stdout, ended.stdout
-    return copy, told

@@ -1,10 +1,12 @@
 """Fixtures that several files of this folder ask for by name."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from made_up_training import RUNS
 
+from repro.contrast.arguments import raised
 from repro.data import manifest
 from repro.run.store import Store
 
@@ -13,6 +15,23 @@ from repro.run.store import Store
 def store(runs_root) -> Store:
     """A store in the empty folder for runs."""
     return Store(manifest.runs_root())
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time for `fit` and `forecast` that passes only when `clock.now` is raised."""
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    for module in ("fit", "plan"):
+        monkeypatch.setattr(f"repro.run.{module}.time", clock)
+    return clock
+
+
+@pytest.fixture
+def small_buckets(monkeypatch):
+    """Buckets of five frames: 5, 10 and 12, the longest. Objectives look at lengths on a CPU alone."""
+    unread = "repro.contrast.objectives._checked_sequences"
+    monkeypatch.setattr(unread, lambda lengths, **sequences: raised(*sequences.values()))
+    monkeypatch.setattr("repro.skeleton.pretrain.BUCKET", 5)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import math
-import types
 
 import pytest
 import torch
@@ -15,15 +14,6 @@ from walks import Interrupted, TimedWalk, Walk, progress, train
 
 from repro.run import fit as fitting
 from repro.run.fit import NonFiniteLoss, fit, load_checkpoint, save_checkpoint
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Time for `fit` that passes only when `clock.now` is raised."""
-    clock = types.SimpleNamespace(now=100.0)
-    monkeypatch.setattr(fitting, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
-    return clock
-
 
 # what is reported
 
@@ -178,12 +168,14 @@ def test_probes_of_a_resumed_training_are_there_once(tmp_path, probed, step):
 
 
 @pytest.mark.parametrize("step", range(1, 21))
-def test_resuming_after_any_step_gives_the_undisturbed_run(tmp_path, undisturbed, step):
+def test_resuming_after_any_step_is_said_and_gives_the_undisturbed_run(tmp_path, undisturbed, step, capsys):
     with pytest.raises(Interrupted):
         train(Walk(fails_at=step), tmp_path, checkpoint_seconds=0)
-    learner = Walk()
+    assert capsys.readouterr().err == ""
+    learner, reported = Walk(), (step - 1) // 3 * 3
     spent = train(learner, tmp_path, checkpoint_seconds=0)
-    assert min(learner.history) == (step - 1) // 3 * 3 + 1  # it went on from the last report and repeated nothing else
+    assert capsys.readouterr().err == (f"{tmp_path} continues after step {reported} of 20\n" if reported else "")
+    assert min(learner.history) == reported + 1  # it went on from the last report and repeated nothing else
     assert spent["steps"] == 20.0
     assert_equal_states(learner.state_dict(), undisturbed[0])
     assert_equal_states(load_checkpoint(tmp_path)["learner"], undisturbed[0])
@@ -207,16 +199,6 @@ def test_what_a_crash_left_after_the_checkpoint_is_dropped(tmp_path, probed, che
     train(learner, tmp_path, **probing(learner))
     assert min(learner.history) == (11 if checkpoint else 1)
     assert probes(tmp_path) == probed and {line["step"] for line in progress(tmp_path)} == {*range(3, 21, 3), 5, 10, 20}
-
-
-def test_a_run_that_is_taken_up_again_says_after_which_step(tmp_path, capsys):
-    with pytest.raises(Interrupted):
-        train(Walk(fails_at=8), tmp_path, checkpoint_seconds=0)
-    assert capsys.readouterr().err == ""
-    train(Walk(), tmp_path)
-    assert capsys.readouterr().err == f"{tmp_path} continues after step 6 of 20\n"
-    train(Walk(), tmp_path)
-    assert capsys.readouterr().err == ""  # it was at its end
 
 
 @pytest.mark.parametrize("change", [

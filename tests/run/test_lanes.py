@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import json
-import re
-import sys
 
 import pytest
 import torch
@@ -54,7 +52,6 @@ def finished(store):
 
 @pytest.mark.parametrize(("lanes", "expected"), [
     (1, "CE0.1 CE0.2 AE0.1 AE0.2 AE0.3 AE0.4 CE1.1 CD0.1 CD0.2 CD0.3 AE1.1 AE1.2"),
-    (2, "CE0.1 AE0.1 CE0.2 AE0.2 AE0.3 CE1.1 AE0.4 CD0.1 CD0.2 AE1.1 CD0.3 AE1.2"),
     (3, "CE0.1 AE0.1 CE1.1 CE0.2 AE0.2 CD0.1 AE0.3 CD0.2 AE1.1 AE0.4 CD0.3 AE1.2"),
     (9, "CE0.1 AE0.1 CE1.1 CD0.1 AE1.1 CE0.2 AE0.2 CD0.2 AE1.2 AE0.3 CD0.3 AE0.4"),
 ])
@@ -68,20 +65,6 @@ def test_lanes_take_turns_and_one_that_is_free_takes_the_next_run(store, lanes, 
         torch.set_num_threads(before)
     assert train.names() == expected and {threads for *_, threads in train.taken} == {1}
     assert finished(store) == [value(run) for run in RUNS]
-
-
-def test_progress_of_all_lanes_is_one_line_and_every_finished_run_has_its_own(store, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-
-    def say(run):
-        return f"linear {store.folder(run).result['linear']}"
-
-    train_runs(RUNS, Turns(), store, pool=Pool(lanes=3), say=say)
-    errors = capsys.readouterr().err
-    assert set(re.findall(r"[\r\n]([^\r\n]*): +\d+%\|", errors)) == {"runs"}
-    assert "| 1.53/5 [" in errors and "| 5.0/5 [" in errors
-    told = re.findall(r"(\w+, seed \d: linear [\d.]+)", errors)
-    assert told == [f"{RUNS[place]}: linear {value(RUNS[place])}" for place in (2, 0, 1, 3, 4)]
 
 
 # ---------------------------------------------------------------------------------------------- errors, claims
@@ -128,8 +111,8 @@ def test_what_ends_the_process_leaves_no_run_held_also_while_its_traceback_is_ke
 DATA = made_up()
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
 SMALL = {"epochs": 3, "probe_epochs": 3, "probe_batch": 7}
-RECIPES = [tiny("AE+CE+AD+CD", **SMALL), tiny("CE", **SMALL), tiny("random", **SMALL), tiny("AD", **SMALL, layers=2),
-           tiny("AE+CE", **SMALL, select="best_on_test", select_every=1), tiny("CD", **SMALL, precision="bfloat16")]
+RECIPES = [tiny("AE+CE+AD+CD", **SMALL), tiny("CE", **SMALL), tiny("random", **SMALL),
+           tiny("AE+CE", **SMALL, select="best_on_test", select_every=1)]
 TRAINED = [run_of(STUDY, recipe, seed, "quick") for seed, recipe in enumerate(RECIPES)]
 
 

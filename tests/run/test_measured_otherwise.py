@@ -3,11 +3,11 @@
 import dataclasses
 import functools
 import json
-import threading
 
 import pytest
 import torch
 from made_up_images import use_tiny_trunk
+from made_up_skeletons import made_up
 from made_up_study import TOY, Toy, Two, learners, run_of
 from other_values import others
 from states import assert_equal_states
@@ -94,6 +94,8 @@ def test_measured_in_any_order_they_are_trained_once_and_have_the_numbers_of_a_w
         assert folder == store.path(USUAL.id) and losses(folder) == losses(whole)
         assert_equal_states(load_checkpoint(folder)["learner"], load_checkpoint(whole)["learner"])
     assert {*finished_runs(Store(store.root))["id"]} == {each.id for each in order}
+    described = json.loads((store.path(USUAL.id) / "recipe.json").read_text())
+    assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 def test_later_measuring_takes_no_step_and_leaves_the_finished_run_as_it_is(store, taken):
@@ -104,12 +106,6 @@ def test_later_measuring_takes_no_step_and_leaves_the_finished_run_as_it_is(stor
     assert taken == [] and {path: path.read_bytes() for path in before} == before
     assert Store(store.root).path(HALF.id) == store.path(USUAL.id) / HALF.id
     assert Store(store.root).trained_in(HALF.id) == store.path(USUAL.id)
-
-
-def test_a_training_that_is_first_measured_otherwise_describes_itself(store):
-    train_all(store, HALF)
-    described = json.loads((store.path(USUAL.id) / "recipe.json").read_text())
-    assert (described["id"], described["changes"], described["recipe"]["scale"]) == (USUAL.id, {}, 2.0)
 
 
 @pytest.mark.parametrize("first", [HALF, dataclasses.replace(HALF, trained=None)], ids=["otherwise", "by itself"])
@@ -177,13 +173,10 @@ def test_a_finished_run_without_weights_stays_as_it_is_and_the_other_trains_itse
     assert {path: path.read_bytes() for path in store.path(USUAL.id).iterdir() if path.is_file()} == before
 
 
-def test_a_training_that_another_command_holds_is_waited_for(store, taken, held, capsys):
-    let_go = held(run=USUAL)
+def test_a_training_that_another_command_holds_is_held_for_all_its_runs(store, held):
+    held(run=USUAL)
     with store.folder(HALF).claim() as claimed:
         assert not claimed
-    threading.Timer(0.2, let_go.set).start()
-    assert train_all(store, HALF) == [{"linear": pytest.approx(0.2), "evaluation": 2}] and taken == [0, 0]
-    assert "waiting for process" in capsys.readouterr().err
 
 
 def test_several_measure_a_finished_training_at_once(store, taken, held):
@@ -253,8 +246,11 @@ def _parts(table, asked):
 
 def test_probes_along_training_that_are_asked_for_are_part_of_it():
     """Weights along the way are not kept: a run that is to be probed there otherwise is trained."""
+    data = made_up()
+    study = dataclasses.replace(SKELETONS, load=lambda recipe: data)
+
     def made(**changes):
-        return run_of(SKELETONS, SKELETONS.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
+        return run_of(study, study.presets["smoke"]("synthetic", "CE", **changes), 0, "smoke", changes)
 
     otherwise = {"probe_epochs": 5}
     assert made().recipe.probe_every == 1
