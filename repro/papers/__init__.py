@@ -64,14 +64,14 @@ def files(name: str) -> dict[str, Path]:
     return joined("title", {paper: {titled[paper]: path} for paper, path in paths.items()})
 
 
-def entries(name: str) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The entries of a file of YAML of all papers, by name, each with its file, see `made`.
+def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
+    """The entries of a file of YAML of all papers, by name: title of the paper, file, and what `made` takes.
 
     Raises:
         ValueError: as `files`, if one cannot be read, or if two entries have one name.
     """
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
-    for path in files(name).values():
+    found: dict[str, tuple[str, Path, dict[str, Any]]] = {}
+    for title, path in files(name).items():
         try:
             declared = read_yaml(path)
             if not isinstance(declared, dict):
@@ -79,10 +79,9 @@ def entries(name: str) -> dict[str, tuple[Path, dict[str, Any]]]:
         except yaml.YAMLError as error:
             told = " ".join(str(error).split())
             raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
-        for entry in declared:
-            if entry in found:
-                raise ValueError(f"{path}: {entry} is the name of two entries; rename one")
-            found[entry] = path, declared[entry]
+        if twice := declared.keys() & found.keys():
+            raise ValueError(f"{path}: {min(twice)} is the name of two entries; rename one")
+        found |= {entry: (title, path, declared[entry]) for entry in declared}
     return found
 
 
@@ -104,13 +103,11 @@ def made(kind: type[Kind], path: Path, name: str, entry: Mapping[str, Any], /, *
 
 
 @functools.cache
-def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The entries of `experiments.yaml` of all papers, by name; see `repro.experiments`. Raises as `entries`, and if
-    one has the name of a table.
-    """
+def saved() -> dict[str, tuple[str, Path, dict[str, Any]]]:
+    """The `entries` of `experiments.yaml`, see `repro.experiments`; ValueError if one has the name of a table."""
     found = entries("experiments.yaml")
     for name in found.keys() & lines().keys():
-        raise ValueError(f"{found[name][0]}: {name} is the name of a table, too; rename the experiment")
+        raise ValueError(f"{found[name][1]}: {name} is the name of a table, too; rename the experiment")
     return found
 
 
@@ -159,9 +156,8 @@ def claims() -> "dict[str, tuple[str, Claim]]":
     from repro.report.claims import Claim
 
     known, found = [*discrepancies()["id"]], {}
-    titles = {path: title for title, path in files("claims.yaml").items()}
-    for name, (path, entry) in entries("claims.yaml").items():
-        found[name] = titles[path], made(Claim, path, name, entry)
+    for name, (title, path, entry) in entries("claims.yaml").items():
+        found[name] = title, made(Claim, path, name, entry)
         if not found[name][1].says:
             choose(f"{path}: an entry without `says` is of a discrepancy; id", name, known)
     return found

@@ -41,12 +41,10 @@ from repro.report.statistics import Estimate, holm
 from repro.report.text import WIDTH
 from repro.run import device as devices
 
-HOLDS, FAILS, UNDECIDED, NOT_RUN, CANNOT = "holds", "fails", "undecided", "not run", "cannot be checked"
-CONSISTENT, CONTRADICTS = "self-consistent", "contradicts itself"  # of a paper held against its own numbers
-VERDICTS = (HOLDS, FAILS, CONSISTENT, CONTRADICTS, UNDECIDED, NOT_RUN, CANNOT)
-CLOSED, PRINTED = "closed form", "printed numbers"
-PAPER, SHORTENED, BUNDLED = "paper recipe, real data", "shortened, real data", "bundled data"
-LEVELS = (CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED)  # of evidence, those that carry furthest first
+VERDICTS = HOLDS, FAILS, CONSISTENT, CONTRADICTS, UNDECIDED, NOT_RUN, CANNOT = (
+    "holds", "fails", "self-consistent", "contradicts itself", "undecided", "not run", "cannot be checked")
+LEVELS = CLOSED, PRINTED, PAPER, SHORTENED, BUNDLED = (  # of evidence, those that carry furthest first
+    "closed form", "printed numbers", "paper recipe, real data", "shortened, real data", "bundled data")
 
 DRAWN = ("multiomniglot",)  # data sets of whose samples a seed draws what is shown, alike for recipes of equal data
 ERROR = 0.05  # probability of a wrong verdict that is accepted
@@ -423,7 +421,7 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
     if all(math.isnan(number.value) for number in numbers.values()):
         return NOT_RUN, math.nan, "", {}
     verdict, p = decision(numbers, claim.margin)
-    if results.level == PRINTED:
+    if results.level == PRINTED:  # of a paper that is held against its own numbers
         verdict = {HOLDS: CONSISTENT, FAILS: CONTRADICTS}.get(verdict, verdict)
     return verdict, p, results.level, numbers
 
