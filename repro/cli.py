@@ -7,7 +7,6 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 import contextlib
 import importlib.metadata
 import os
-import shutil
 import sys
 import tempfile
 import traceback
@@ -376,20 +375,21 @@ def report(
 @app.command()
 def claims(
     paper: Annotated[str, Option(help=f"all | {' | '.join(papers.titles())}")] = "all",
+    verdict: Annotated[str, Option(help="all, or one of those below: those sentences alone")] = "all",
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
-    A line each: id, verdict, level of the evidence, place and sentence in our words, then the numbers: differences with
+    Each has its id, its verdict (holds | fails | self-consistent | contradicts itself | undecided | not run | cannot be
+    checked) and the level of the evidence, its place and the sentence in our words, then the numbers: differences with
     their standard error (s.e.), p (two-sided, of no difference) and runs of both sides. Trains nothing.
 
-    Example: repro claims --paper SCE
+    Example: repro claims --paper SCE --verdict undecided
     """
     from repro.papers.sources import judged
-    from repro.report.claims import lines
+    from repro.report.claims import table
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    claimed, _, discrepancies = judged(paper)
-    print("\n".join(lines(claimed, discrepancies, width)))
+    claimed, _, discrepancies = judged(paper, verdict=verdict)
+    print(table(claimed, discrepancies[:0] if verdict != "all" else discrepancies))
 
 
 @app.command()

@@ -326,19 +326,13 @@ def find(name: str) -> Experiment:
         raise ValueError(f"{name} is a picture and no experiment: `repro figures {name}` draws it")
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
-    file, entry = papers.saved()[name]
+    _, file, entry = papers.saved()[name]
+    experiment = papers.made(Experiment, file, name, entry, name=name)
     try:
-        experiment = Experiment(name=name, **entry)
         experiment.check()
-        return experiment
-    except pydantic.ValidationError as error:
-        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
-        place = ".".join(map(str, wrong["loc"]))
-        got = "" if wrong["type"] == "missing" else f", got {wrong['input']!r}"
-        raise ValueError(f"{file}, entry {name}: {place}: {wrong['msg']}{got}; an entry has "
-                         f"{', '.join(Experiment.__dataclass_fields__)}") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}, entry {name}: {error}") from error
+    return experiment
 
 
 def results(name: str, frame: str = "") -> DataFrame:

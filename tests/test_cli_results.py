@@ -1,7 +1,8 @@
 """Commands about finished runs: their list, figures and the claims."""
 
-import sys
 import threading
+
+import pytest
 
 from repro import experiments, papers
 from repro.audiovisual import recipe as clips
@@ -81,13 +82,20 @@ def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_
     assert seen == [(figures, []), (tmp_path / "runs" / "figures", []), (tmp_path / "out", ["odd"])]
 
 
-def test_claims_of_one_paper_are_broken_on_a_terminal_alone(repro, monkeypatch):
-    listed = [papers.listed(name).query("paper == 'JCL'") for name in ("claims", "discrepancies")]
-    ids = [name for rows in listed for name in rows["id"]]
-    status, out, _ = repro("claims", "--paper", "JCL")
-    assert status == 0 and [line.split()[0] for line in out.splitlines()] == ids
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    _, out, _ = repro("claims", "--paper", "JCL")
-    assert max(map(len, out.splitlines())) <= 100
-    assert [line.split()[0] for line in out.splitlines() if line[0] != " "] == ids
+def test_claims_are_a_table_within_a_hundred_columns(repro):
+    def ids(*options):
+        status, out, _ = repro("claims", *options)
+        assert status == 0 and max(map(len, out.splitlines())) <= 100
+        return [line.split()[0] for line in out.splitlines() if line[0] != " "]
+
+    of_paper = [name for name, (title, claim) in papers.claims().items() if title == "JCL" and claim.says]
+    discrepancies = papers.discrepancies().query("paper == 'JCL'")["id"]
+    assert ids("--paper", "JCL") == [*of_paper, *discrepancies]
+    assert ids("--paper", "JCL", "--verdict", "not run") == ["J16"]
+
+
+@pytest.mark.parametrize("option", ["--paper", "--verdict"])
+def test_claims_that_there_are_not_are_refused_with_those_that_there_are(repro, option):
+    status, _, errors = repro("claims", option, "hold")
+    allowed = {"--paper": "all, CM-ACC, JCL, SCE, taxonomy", "--verdict": "all, holds, fails, self-consistent"}
+    assert status == 2 and f"{option[2:]}='hold' is not one of: {allowed[option]}" in errors

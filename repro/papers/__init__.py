@@ -2,28 +2,35 @@
 
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
-frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
-`discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
-table and figure. The command line and notebooks hand these to `repro.report`, which knows no paper.
+frames and of several experiments; `claims` with `DERIVED`, tables that its claims are held against besides results and
+printed ones: by name, whose rows they are made of ("" for a closed form), and the function that takes these, if any.
+What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
+`discrepancies.csv`, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand
+these to `repro.report`, which knows no paper.
 """
 
+import dataclasses
 import functools
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
 from repro.data.disk import read_csv, read_yaml
+from repro.recipe import choose
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from repro.report.claims import Claim
     from repro.report.plots import Picture
     from repro.table import Table
+
+Kind = TypeVar("Kind")
 
 
 def folders() -> dict[str, Path]:
@@ -48,29 +55,60 @@ def lines() -> dict[str, str]:
     return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
 
 
-@functools.cache
-def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The entries of `experiments.yaml` of all papers, each with its file, by name; see `repro.experiments`.
+def files(name: str) -> dict[str, Path]:
+    """This file of every paper that has it, by the paper's title; ValueError if one has none, or that of another."""
+    titled = offered("TITLE")
+    paths = {paper: path for paper, folder in folders().items() if (path := folder / name).exists()}
+    if lacking := [path for paper, path in paths.items() if not titled.get(paper)]:
+        raise ValueError(f"{lacking[0]} is of a paper without TITLE; write one into its __init__.py")
+    return joined("title", {paper: {titled[paper]: path} for paper, path in paths.items()})
+
+
+def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
+    """The entries of a file of YAML of all papers, by name: title of the paper, file, and what `made` takes.
 
     Raises:
-        ValueError: if a file cannot be read, two entries have one name, or one has that of a table.
+        ValueError: as `files`, if one cannot be read, or if two entries have one name.
     """
-    entries: dict[str, tuple[Path, dict[str, Any]]] = {}
-    for path in (folder / "experiments.yaml" for folder in folders().values()):
-        if not path.exists():
-            continue
+    found: dict[str, tuple[str, Path, dict[str, Any]]] = {}
+    for title, path in files(name).items():
         try:
             declared = read_yaml(path)
             if not isinstance(declared, dict):
-                raise yaml.YAMLError("it should be experiments by name, NAME: {table: ..., says: ...}")
+                raise yaml.YAMLError("it should be entries by name, NAME: {says: ..., ...}")
         except yaml.YAMLError as error:
             told = " ".join(str(error).split())
             raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
-        for name, entry in declared.items():
-            if name in entries or name in lines():
-                raise ValueError(f"{path}: {name} is the name of two experiments, or of a table; rename one")
-            entries[name] = path, entry
-    return entries
+        if twice := declared.keys() & found.keys():
+            raise ValueError(f"{path}: {min(twice)} is the name of two entries; rename one")
+        found |= {entry: (title, path, declared[entry]) for entry in declared}
+    return found
+
+
+def made(kind: type[Kind], path: Path, name: str, entry: Mapping[str, Any], /, **known: Any) -> Kind:
+    """A dataclass of pydantic, of an entry and what else is known; ValueError names file, entry and what is wrong."""
+    import pydantic
+
+    try:
+        return kind(**known, **entry)
+    except pydantic.ValidationError as error:
+        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
+        place = ".".join(map(str, wrong["loc"]))
+        got = "" if wrong["type"] == "missing" else f", got {wrong['input']!r}"
+        fields = [field.name for field in dataclasses.fields(kind) if field.name not in known]
+        raise ValueError(f"{path}, entry {name}: {place}: {wrong['msg']}{got}; an entry has {', '.join(fields)}"
+                         ) from error
+    except TypeError as error:
+        raise ValueError(f"{path}, entry {name}: {error}") from error
+
+
+@functools.cache
+def saved() -> dict[str, tuple[str, Path, dict[str, Any]]]:
+    """The `entries` of `experiments.yaml`, see `repro.experiments`; ValueError if one has the name of a table."""
+    found = entries("experiments.yaml")
+    for name in found.keys() & lines().keys():
+        raise ValueError(f"{found[name][1]}: {name} is the name of a table, too; rename the experiment")
+    return found
 
 
 def titles() -> dict[str, list[str]]:
@@ -109,14 +147,32 @@ def pictures() -> "dict[str, Picture]":
     return joined("picture", offered("PICTURES", "figures"))
 
 
-def listed(name: str) -> "DataFrame":
-    """The rows of all papers' "claims" or "discrepancies", with the title as `paper`; ValueError if an id is twice."""
-    from repro.report.claims import read_list
+def claims() -> "dict[str, tuple[str, Claim]]":
+    """The claims of all papers by id, each with the title of its paper; entries of discrepancies have no sentence.
 
-    rows = _of_every_paper(f"{name}.csv", read_list)
-    for row in rows[rows["id"].duplicated()].itertuples():
-        raise ValueError(f"{folders()[row.folder] / name}.csv: {row.id} is the id of two rows; give one another")
-    return rows.drop(columns="folder")
+    Raises:
+        ValueError: as `entries` and `made`, or if an entry without a sentence is of no discrepancy.
+    """
+    from repro.report.claims import Claim
+
+    known, found = [*discrepancies()["id"]], {}
+    for name, (title, path, entry) in entries("claims.yaml").items():
+        found[name] = title, made(Claim, path, name, entry)
+        if not found[name][1].says:
+            choose(f"{path}: an entry without `says` is of a discrepancy; id", name, known)
+    return found
+
+
+def discrepancies() -> "DataFrame":
+    """Where papers disagree with themselves or their code: the rows of each paper's `discrepancies.csv`, with its title
+    as `paper`.
+
+    Columns: id, place, paper_says, others_say, and here, what we take; ValueError if two have one id.
+    """
+    rows = _of_every_paper("discrepancies.csv").drop(columns="folder")
+    for name in rows.loc[rows["id"].duplicated(), "id"]:
+        raise ValueError(f"discrepancies.csv: {name} is the id of two rows; give one another")
+    return rows
 
 
 def verdicts() -> "DataFrame":
@@ -126,23 +182,15 @@ def verdicts() -> "DataFrame":
     size, on what it was run; verdict, reproduced | partly | not | undecided | not run; says, why, in
     words; notebook, which runs it; folder, of the paper.
     """
-    return _of_every_paper("verdicts.csv", lambda path: read_csv(path, dtype=str, na_values=""))
+    return _of_every_paper("verdicts.csv")
 
 
-def _of_every_paper(file: str, read: "Callable[[Path], DataFrame]") -> "DataFrame":
-    """The rows of a file of every paper that has it, with the paper's title as `paper` and its `folder`.
-
-    ValueError if such a paper has no title, or that of another one, whose rows would take the place of its own.
-    """
+def _of_every_paper(name: str) -> "DataFrame":
+    """The rows of a CSV of every paper that has it, texts, with the paper's title as `paper` and its `folder`."""
     import pandas as pd
 
-    titled = offered("TITLE")
-    paths = {paper: path for paper, folder in folders().items() if (path := folder / file).exists()}
-    if lacking := [path for paper, path in paths.items() if not titled.get(paper)]:
-        raise ValueError(f"{lacking[0]} is of a paper without TITLE; write one into its __init__.py")
-    joined("title", {paper: {titled[paper]: paper} for paper in paths})
-    return pd.concat([read(path).assign(paper=titled[paper], folder=paper) for paper, path in paths.items()],
-                     ignore_index=True)
+    return pd.concat([read_csv(path, dtype=str, na_values="").assign(paper=title, folder=path.parent.name)
+                      for title, path in files(name).items()], ignore_index=True)
 
 
 def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,32 +5,29 @@ and derived ones.
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
 
-from repro import experiments
+from repro import experiments, papers
 from repro.data import manifest
 from repro.data.disk import read_csv
-from repro.papers import joined, lines, listed, offered, saved, titles
 from repro.recipe import WORDS, choose
 from repro.report.claims import (
     CLOSED,
-    COMPARED,
     DRAWN,
     LEVELS,
     PRINTED,
     UNTRAINED,
     VERDICTS,
-    Claim,
-    Read,
     Results,
     compared,
     difference_in_words,
     judge,
     level_of,
+    listed,
 )
 from repro.report.printed import printed
 from repro.report.text import telling_apart
@@ -53,38 +50,43 @@ def judged(
         verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
 
     Returns:
-        Claims and numbers as `repro.report.claims.judge` has them, with the sentence as `claim`. Discrepancies: id,
-        paper, place, paper_says, others_say, here, and measured, the numbers of ours in one line.
+        Claims: id, paper, place, claim (the sentence), experiment, and what `repro.report.claims.judge` says of them,
+        whose numbers are the second table. Discrepancies: the columns of `repro.papers.discrepancies`, and measured,
+        the numbers of ours in one line.
 
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    choose("paper", paper, ("all", *titles()))
+    choose("paper", paper, ("all", *papers.titles()))
     choose("verdict", verdict, ("all", *VERDICTS))
     choose("level", level, ("all", *LEVELS))
-    sentences, contradictions = (table[(table["paper"] == paper) | (paper == "all")].reset_index(drop=True)
-                                 for table in map(listed, ("claims", "discrepancies")))
-    read = reader()
-    claims, numbers = judge(sentences.rename(columns={"says": "claim"}), read)
+    asked = {name: (title, claim) for name, (title, claim) in papers.claims().items() if paper in ("all", title)}
+    verdicts, numbers = judge({name: claim for name, (_, claim) in asked.items()}, reader())
+    claims = DataFrame([{"id": name, "paper": title, "place": claim.place, "claim": claim.says,
+                         "experiment": ", ".join(listed(claim.experiment))} for name, (title, claim) in asked.items()])
+    claims = claims.join(verdicts, on="id")
+    claims = claims[claims["claim"] != ""]
     for column, value in (("verdict", verdict), ("level", level)):
         claims = claims[(claims[column] == value) | (value == "all")]
-    numbers = numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True)
-    measured = judge(contradictions, read)[0]["evidence"].replace("", "not measured")
-    discrepancies = contradictions.drop(columns=COMPARED).assign(measured=measured)
-    return claims.reset_index(drop=True), numbers, discrepancies
+    discrepancies = papers.discrepancies()
+    discrepancies = discrepancies[(discrepancies["paper"] == paper) | (paper == "all")]
+    measured = discrepancies["id"].map(verdicts["evidence"]).fillna("").replace("", "not measured")
+    return (claims.reset_index(drop=True), numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True),
+            discrepancies.assign(measured=measured).reset_index(drop=True))
 
 
-def reader() -> Read:
-    """What reads the results that some names between spaces stand for, of the runs that are finished now.
+def reader() -> Callable[..., Results]:
+    """What reads the results that some names stand for, of the runs that are finished now.
 
-    Names are as `repro.report.claims.Claim.experiment` has them. Rows of several experiments are told apart by a column
-    `experiment`, and carry as far as the weakest of them; they are none where one of them has none. The reader raises
-    ValueError if there is no experiment or printed table of a name, or if two experiments share runs, and so does this
-    if a name is of two of these.
+    Names are as in `repro.report.claims`. Rows of several experiments are told apart by a column `experiment`, and
+    carry as far as the weakest of them; they are none where one of them has none. The reader raises ValueError if there
+    is no experiment or printed table of a name, or if two experiments share runs, and so does this if a name is of two
+    of these.
     """
     runs = everything()
-    derived = joined("derived table", offered("DERIVED", "claims"))
-    if both := derived.keys() & {*saved(), *lines()}:
+    derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
+    known = {*papers.saved(), *papers.lines()}
+    if both := derived.keys() & known:
         raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
 
     @functools.cache
@@ -95,24 +97,23 @@ def reader() -> Read:
             return _log(name.removeprefix(LOG))
         if name not in derived:
             results = by_seed(experiments.find(name), runs)
-            if results.rows.empty:
-                return results
             return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
         source, make = derived[name]
         if not source:
             return Results(make(), [], CLOSED)
         results = one(source)
-        return NOTHING if results.rows.empty else results._replace(rows=make(results.rows), apart=[], asked=())
+        if results.rows.empty:
+            return NOTHING
+        return results._replace(rows=make(results.rows), apart=[], unfinished=NOTHING.rows,
+                                partial=not results.unfinished.empty)
 
     @functools.cache
-    def read(names: str) -> Results:
-        known = [name for name in names.split() if name in {*saved(), *lines()}]
-        for first, second in itertools.combinations(known, 2):
+    def read(*names: str) -> Results:
+        for first, second in itertools.combinations([name for name in names if name in known], 2):
             if twice := experiments.find(first).asked().keys() & experiments.find(second).asked().keys():
                 raise ValueError(f"{first} and {second} have {len(twice)} runs in common, such as {min(twice)}, which "
                                  "errors would count twice; save an experiment of the rows that one of them needs")
-        parts = {name: one(name) for name in names.split()}
-        return next(iter(parts.values())) if len(parts) == 1 else _joined(parts)
+        return one(names[0]) if len(names) == 1 else _joined({name: one(name) for name in names})
 
     return read
 
@@ -120,51 +121,53 @@ def reader() -> Read:
 def _joined(parts: dict[str, Results]) -> Results:
     if any(part.rows.empty for part in parts.values()):
         return NOTHING
-    named = {name.removeprefix(f"{LOG}{EARLIER}"): part.rows for name, part in parts.items()}
-    rows = pd.concat([rows.assign(experiment=name) for name, rows in named.items()], ignore_index=True)
+    named = {name.removeprefix(f"{LOG}{EARLIER}"): part for name, part in parts.items()}
+    rows, unfinished = (pd.concat([getattr(part, attribute).assign(experiment=name) for name, part in named.items()],
+                                  ignore_index=True) for attribute in ("rows", "unfinished"))
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
-    drawn = all(part.paired for part in parts.values())
-    return Results(rows, telling_apart(rows, columns), level, drawn, FROM_SCRATCH if drawn else UNTRAINED)
+    drawn, partial = all(part.paired for part in parts.values()), any(part.partial for part in parts.values())
+    untrained = FROM_SCRATCH if drawn else UNTRAINED
+    return Results(rows, telling_apart(rows, columns), level, drawn, untrained, unfinished, partial)
 
 
 def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
     """Results of an experiment of stored runs by recipe and seed, NaN where a recipe does not use a field."""
-    runs_asked = experiment.asked()
-    rows = experiment.rows(runs, ["seed"], runs_asked)
-    recipes = {row.recipe: row.called for row in runs_asked.values()}
-    asked = []
-    for recipe, called in recipes.items():
-        values = {**recipe.to_dict(), **called}
-        asked.append({column: "none" if value is None else value for column, value in values.items()})
-    if rows.empty:
-        return NOTHING._replace(asked=asked)
+    asked = experiment.asked()
+    rows = experiment.rows(runs, ["seed"], asked)
     if SWEEP in rows:  # a recipe that several sweeps share counts once
-        known = rows.columns.drop([SWEEP, "changed"], errors="ignore")
-        rows = rows.drop_duplicates(subset=known).drop(columns=SWEEP)
+        rows = rows.drop_duplicates(rows.columns.drop([SWEEP, "changed"], errors="ignore")).drop(columns=SWEEP)
     columns = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "changed"], errors="ignore")]
     fields = [column for column in columns if column in experiment.declared.study.fields]
-    in_use = {}  # a field that a recipe does not use tells nothing of it
-    for recipe, values in zip(recipes, asked, strict=True):
-        stored = tuple(values[field] for field in fields)
-        values.update({field: math.nan for field in fields if not recipe.uses(field)})
-        in_use[stored] = tuple(values[field] for field in fields)
+    recipes, in_use = {}, {}  # a field that a recipe does not use tells nothing of it
+    for run in asked.values():
+        known = {**run.recipe.to_dict(), **run.called}
+        known = {column: "none" if known[column] is None else known[column] for column in columns if column in known}
+        used = known | {field: math.nan for field in fields if not run.recipe.uses(field)}
+        recipes[run.recipe] = used
+        in_use[tuple(known[field] for field in fields)] = tuple(used[field] for field in fields)
     told_by = [in_use.get(stored, stored) for stored in rows[fields].itertuples(index=False, name=None)]
     rows = rows.assign(**DataFrame(told_by, rows.index, fields))
-    whole = DataFrame(asked)  # what follows from other fields in the rows that are finished may not in all
-    told = {*telling_apart(rows, columns), *telling_apart(whole, [column for column in columns if column in whole])}
+    whole = DataFrame([*recipes.values()])  # what follows from other fields in finished rows may not in all
+    told = {*telling_apart(rows, columns), *telling_apart(whole, whole)}
     apart = [column for column in columns if column in told]
+
+    finished = {asked[name].recipe for name in runs["id"] if name in asked}
+    unfinished = whole.loc[[recipe not in finished for recipe in recipes], whole.columns.intersection(apart)]
+    if rows.empty:
+        return Results(rows, apart, "", unfinished=unfinished)
+    for column in apart:  # such as the target, of which every run has all
+        if column not in unfinished:
+            unfinished = unfinished.merge(rows[[column]].drop_duplicates(), how="cross")
     changed = "changed" in rows and bool(rows["changed"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
-    level = level_of(dataset, rows["preset"].iloc[0], changed)
-    drawn = dataset in DRAWN
-    return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, asked)
+    level, drawn = level_of(dataset, rows["preset"].iloc[0], changed), dataset in DRAWN
+    return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, unfinished)
 
 
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
     """Each finished row minus the one of these values, all else equal, a line each, with the errors of claims."""
-    second = "; ".join(f"{field}={value}" for field, value in base.items())
-    found = compared(Claim(experiment.name, "ours", "", second, "", 0), by_seed(experiment, everything()))
+    found = compared(by_seed(experiment, everything()), {}, dict(base))
     if not found:
         return "no other row is finished"
     width = max(map(len, found))

@@ -23,18 +23,14 @@ ROUNDING = 1e-6  # what is left of equal decimals after subtracting them
 class Estimate(NamedTuple):
     """A difference and how well it is known.
 
-    Attributes:
-        value: the difference, in the unit of what was compared.
-        error: its standard error; NaN if unknown, also where all runs behind it are equal: that others will be, too,
-            they do not show. 0 of a number that is no mean of runs.
-        df: degrees of freedom of the error.
-        runs: how many runs each side is a mean of.
+    Its standard error is NaN if unknown, also where all runs behind it are equal: that others will be, too, they do not
+    show. It is 0 of a number that is no mean of runs.
     """
 
-    value: float
+    value: float           # in the unit of what was compared
     error: float
-    df: float
-    runs: tuple[int, ...]
+    df: float              # degrees of freedom of the error
+    runs: tuple[int, ...]  # how many each side is a mean of
 
     def p(self, alternative: str = "two-sided", bound: float = 0.0) -> float:
         """Probability of a difference at least as extreme if the true one were `bound`, by Student's t.
@@ -88,8 +84,7 @@ def pooled(runs: DataFrame) -> Deviation:
     """
     rows = [row[~np.isnan(row)] for row in runs.to_numpy(dtype=float)]
     df = sum(len(row) - 1 for row in rows if len(row))
-    squares = sum(((row - row.mean()) ** 2).sum() for row in rows if len(row))
-    return _deviation(squares, df, runs)
+    return _deviation(sum(((row - row.mean()) ** 2).sum() for row in rows if len(row)), df, runs)
 
 
 def _deviation(squares: float, df: int, runs: DataFrame) -> Deviation:
@@ -240,23 +235,16 @@ def holm(p: Sequence[float] | Series) -> Series:
 class Agreement(NamedTuple):
     """How near a column of ours is to a printed one, beside what says little.
 
-    Attributes:
-        rows: how many are compared.
-        rms: root mean square difference, in points.
-        r: Pearson's correlation.
-        constant_rms: that of the best constant, the mean of the printed numbers.
-        shuffled_rms: share of permutations of the printed numbers with at most our `rms`: of all of them, or of
-            `SHUFFLES` drawn ones.
-        shuffled_r: share of them with at least our `r`.
-        ceiling_rms, ceiling_r: were our means the truth, the medians of what one printed run each would give.
+    Permutations of the printed numbers are all of them, or `SHUFFLES` drawn ones. Were our means the truth, one printed
+    run of each row would give the ceiling, a median.
     """
 
-    rows: int
-    rms: float
-    r: float
-    constant_rms: float
-    shuffled_rms: float
-    shuffled_r: float
+    rows: int            # how many are compared
+    rms: float           # root mean square difference, in points
+    r: float             # Pearson's correlation
+    constant_rms: float  # of the best constant, the mean of the printed numbers
+    shuffled_rms: float  # share of permutations with at most our rms
+    shuffled_r: float    # share of permutations with at least our r
     ceiling_rms: float
     ceiling_r: float
 

@@ -71,8 +71,7 @@ def test_its_recipe_has_its_own_fields_and_sources(told):
 def test_its_figure_and_claim_are_there(told, copy):
     assert "predictor_digits.png" in told["figures"]
     assert (copy / "runs" / "figures" / "predictor_digits.png").stat().st_size > 1000
-    line, = told["claims"].splitlines()
-    assert line.startswith("B1 ") and "Without the predictor nothing is learned." in line
+    assert told["claims"].startswith("B1 ") and "Without the predictor nothing is learned." in told["claims"]
 
 
 def test_its_runs_are_listed(told):

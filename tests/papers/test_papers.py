@@ -48,7 +48,7 @@ def test_a_later_paper_is_there_beside_the_others(later):
 
 
 NOVEL = made("Novel", "novel", "novelty")
-HEAD = "id,place,says,experiment,measure,first,second,rule,margin\n"
+CLAIM = "N1: {place: Table 1, says: So it is., rule: not run}\n"
 
 
 @pytest.mark.parametrize(("added", "read", "message"), [
@@ -58,13 +58,15 @@ HEAD = "id,place,says,experiment,measure,first,second,rule,margin\n"
      "papers sce and zz_novel have both a table 'temperature_grid'; rename one"),
     ({"zz_novel": made("Novel", "novel", "images")}, papers.tables,  # its runs would have the ids of the other's
      "and novel are tables of two studies called 'images', which would take each"),
-    ({"zz_novel": {"__init__": 'TITLE = "SCE"\n', "claims.csv": HEAD}}, lambda: papers.listed("claims"),
+    ({"zz_novel": {"__init__": 'TITLE = "SCE"\n', "claims.yaml": CLAIM}}, papers.claims,
      "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
-    ({"zz_novel": {"__init__": "", "claims.csv": HEAD}}, lambda: papers.listed("claims"),
-     r"zz_novel.claims\.csv is of a paper without TITLE; write one"),
+    ({"zz_novel": {"__init__": "", "claims.yaml": CLAIM}}, papers.claims,
+     r"zz_novel.claims\.yaml is of a paper without TITLE; write one"),
     ({"zz_one": {"__init__": "", "figures": "PICTURES = {'curve': 1}"},
       "zz_two": {"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"}}, papers.pictures,
      "the papers zz_one and zz_two have both a picture 'curve'; rename one"),
+    ({"zz_novel": {"__init__": "", "claims": "DERIVED = {'taxonomy_ucla': ('', dict)}"}}, sources.reader,
+     "'taxonomy_ucla' is a derived table and an experiment, or a table; rename"),
 ])
 def test_a_paper_that_would_hide_what_another_has_is_refused(later, added, read, message):
     later(**added)
@@ -74,41 +76,45 @@ def test_a_paper_that_would_hide_what_another_has_is_refused(later, added, read,
 
 def test_what_has_no_claims_needs_no_title(later):
     later(zz_novel={"__init__": ""})
-    assert len(papers.listed("claims"))
+    assert len(papers.claims())
 
 
-def test_a_derived_table_that_would_hide_an_experiment_from_every_claim_is_refused(monkeypatch):
-    monkeypatch.setattr(sources, "joined", lambda *_: {"taxonomy_ucla": None, "novel": None})
-    with pytest.raises(ValueError, match="'taxonomy_ucla' is a derived table and an experiment, or a table; rename"):
-        sources.reader()
+WRITTEN = "place: Table 1, says: So it is., rule: above"
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("odd: {table: sce, says: one}\nodd: {table: sce, says: another}\n",
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("experiments", "odd: {table: sce, says: one}\nodd: {table: sce, says: another}\n",
      "odd stands there twice; take one out, or rename it in .*line 2"),
-    ("odd: {table: sce, says: one, says: another}\n", "says stands there twice"),
-    ("odd: {table: sce, says: so, fields: {layers: 1, batch: 2, layers: 3}}\n", "layers stands there twice"),
-    ("taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two experiments"),
-    ("odd: {table: sce,\n  says: so\neven: {table: sce, says: so}\n", "line 3, .*; mend it, or restore it"),
-    ("", "it should be experiments by name"), ("- odd\n", "it should be experiments by name"),
-    ("odd: \x00\n", "special characters are not allowed .*; mend it"),
+    ("experiments", "odd: {table: sce, says: so, fields: {layers: 1, batch: 2, layers: 3}}\n",
+     "layers stands there twice"),
+    ("experiments", "taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two entries"),
+    ("experiments", "taxonomy: {table: sce, says: so}\n", "taxonomy is the name of a table, too"),
+    ("experiments", "odd: {table: sce,\n  says: so\neven: {table: sce, says: so}\n", "line 3, .*; mend it, or restore"),
+    ("experiments", "", "it should be entries by name"), ("experiments", "- odd\n", "it should be entries by name"),
+    ("experiments", "odd: \x00\n", "special characters are not allowed .*; mend it"),
+    ("claims", f"S1: {{{WRITTEN}}}\n", "S1 is the name of two entries"),
+    ("claims", f"N1: {{{WRITTEN}, first: {{keys: 010}}}}\n", "010 is no plain number"),
+    ("claims", f"N1: {{{WRITTEN}, frist: {{keys: 1}}}}\n",
+     "entry N1: frist: Unexpected keyword argument, got {'keys': 1}; an entry has place, says, .*first"),
+    ("claims", "N1: {place: Table 1, says: So it is.}\n", "entry N1: rule: Field required"),
+    ("claims", f"N1: {{{WRITTEN}, margin: much}}\n", "entry N1: margin: .*valid number, got 'much'"),
+    ("claims", f"N1: {{{WRITTEN}, first: {{keys: []}}}}\n", r"entry N1: first.keys.*at least 1 item"),
+    ("claims", f"N1: {{{WRITTEN}, second: true}}\n", "entry N1: second.*got True"),
+    ("claims", "N1: so\n", "entry N1: .*must be a mapping"),
+    ("claims", "N-1: {experiment: taxonomy_ucla, rule: above}\n", "an entry without `says` .* id='N-1' is not one of"),
 ])
-def test_a_slip_in_a_list_of_experiments_is_a_line_that_names_the_file(later, text, message):
-    later(zz_novel={"__init__": "", "experiments.yaml": text})
-    with pytest.raises(ValueError, match=rf"zz_novel.experiments\.yaml: .*{message}") as raised:
-        papers.saved.__wrapped__()
+def test_a_slip_in_a_file_of_entries_is_a_line_that_names_the_file(later, name, text, message):
+    later(zz_novel={"__init__": 'TITLE = "Novel"\n', f"{name}.yaml": text})
+    with pytest.raises(ValueError, match=rf"zz_novel.{name}\.yaml.*{message}") as raised:
+        {"experiments": papers.saved.__wrapped__, "claims": papers.claims}[name]()
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["claims", "discrepancies"])
-def test_an_id_of_two_rows_is_refused_also_across_papers(later, tmp_path, name):
-    head, row, *_ = (papers.folders()["sce"] / f"{name}.csv").read_text().splitlines()
-    known = row.partition(",")[0]
-    later(zz_novel={"__init__": 'TITLE = "Novel"\n'})
-    for rows, twice in (([row], known), ([row.replace(known, "N1", 1)] * 2, "N1")):
-        (tmp_path / "zz_novel" / f"{name}.csv").write_text("\n".join([head, *rows, ""]))
-        with pytest.raises(ValueError, match=rf"zz_novel.{name}\.csv: {twice} is the id of two rows; give one another"):
-            papers.listed(name)
+def test_a_discrepancy_of_two_rows_is_refused(later):
+    head, row, *_ = (papers.folders()["sce"] / "discrepancies.csv").read_text().splitlines()
+    later(zz_novel={"__init__": 'TITLE = "Novel"\n', "discrepancies.csv": f"{head}\n{row}\n"})
+    with pytest.raises(ValueError, match=r"discrepancies\.csv: S-1 is the id of two rows; give one another"):
+        papers.discrepancies()
 
 
 def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatch):

@@ -20,21 +20,17 @@ from repro.report.claims import (
     Claim,
     Evidence,
     Results,
-    above,
-    below,
     compared,
-    different,
+    conjunction,
     exact,
     held,
     level_of,
-    pairs,
-    within,
+    paired,
 )
 from repro.report.statistics import Estimate
 
 NAN = math.nan
 SURE, UNKNOWN = Estimate(10.0, 1.0, 10, (3, 3)), Estimate(50.0, NAN, 0, (1, 1))
-COLUMNS = ["experiment", "measure", "first", "second", "rule", "margin"]
 
 
 def known(value, error=1.0, df=10):
@@ -61,68 +57,74 @@ def printed(**columns):
     return Results(DataFrame(columns), [], PRINTED)
 
 
-def claim(first, second="", rule="above", *, measure="ours", margin=0.0, experiment="made_up"):
-    return Claim(experiment, measure, first, second, rule, margin)
-
-
-def judged(source, *parts, **options):
-    verdict, _, level, numbers = held(claim(*parts, **options), lambda name: source)
+def judged(source, first, second=None, rule="above", **options):
+    verdict, _, level, numbers = held(Claim(first=first, second=second, rule=rule, **options), lambda name: source)
     return verdict, level, numbers
 
 
 GRID = {(method, keys): [base + 10 * keys + 0.1 * seed for seed in (-1, 0, 1)]
         for method, base in (("moco", 0.0), ("sce", 5.0), ("jcl", 7.0)) for keys in (1, 2)}
+SCE, MOCO, ONE_KEY = {"method": "sce"}, {"method": "moco"}, {"keys": 1}
 
 
 def sides(first, second, source=None, columns=("method", "keys")):
     """The values of both sides of each comparison, in these columns."""
-    rows, found, _ = pairs(claim(first, second), source or results(GRID))
-    first_rows = rows.drop_duplicates("recipe").set_index("recipe")[[*columns]]
-    return [(*first_rows.loc[pair.first], *first_rows.loc[pair.second]) for pair in found]
+    rows, pairs, _ = paired(source or results(GRID), first, second)
+    recipes = rows.drop_duplicates("recipe").set_index("recipe")[[*columns]]
+    return [(*recipes.loc[one], *recipes.loc[other]) for one, other in pairs.values()]
 
 
 def test_what_the_second_side_does_not_name_is_as_in_the_first_and_several_values_are_all_compared():
-    assert sides("method=sce", "method=moco") == [("sce", 1, "moco", 1), ("sce", 2, "moco", 2)]
-    assert sides("method=sce; keys=2", "method=moco") == [("sce", 2, "moco", 2)]
-    assert sides("keys=2", "keys=1") == [(name, 2, name, 1) for name in ("moco", "sce", "jcl")]
-    assert sides("method=jcl; keys=1|2", "method=moco|sce") == [
+    assert sides(SCE, MOCO) == [("sce", 1, "moco", 1), ("sce", 2, "moco", 2)]
+    assert sides(SCE | {"keys": 2}, MOCO) == [("sce", 2, "moco", 2)]
+    assert sides({"keys": 2}, ONE_KEY) == [(name, 2, name, 1) for name in ("moco", "sce", "jcl")]
+    assert sides({"method": "jcl", "keys": [1, 2]}, {"method": ["moco", "sce"]}) == [
         ("jcl", 1, "moco", 1), ("jcl", 1, "sce", 1), ("jcl", 2, "moco", 2), ("jcl", 2, "sce", 2)]
 
 
-def test_a_star_is_every_other_value_but_networks_that_are_not_trained():
+def test_any_is_every_other_value_but_networks_that_are_not_trained():
     source = results(GRID | {("random", 1): [1.0, 2.0]})
-    assert sides("method=sce; keys=1", "method=*", source) == [("sce", 1, "moco", 1), ("sce", 1, "jcl", 1)]
-    assert sides("method=*; keys=1", "method=sce", source) == [("moco", 1, "sce", 1), ("jcl", 1, "sce", 1)]
+    assert sides(SCE | ONE_KEY, {"method": "any"}, source) == [("sce", 1, "moco", 1), ("sce", 1, "jcl", 1)]
+    assert sides({"method": "any", "keys": 1}, SCE, source) == [("moco", 1, "sce", 1), ("jcl", 1, "sce", 1)]
     samplers = Results(DataFrame({"sampler": ["random", "active"], "seed": 0, "ours": [1.0, 2.0]}), [], SHORTENED)
-    assert sides("sampler=active", "sampler=*", samplers, ["sampler"]) == [("active", "random")]  # which is trained
+    assert sides({"sampler": "active"}, {"sampler": "any"}, samplers, ["sampler"]) == [("active", "random")]  # trained
 
 
 def test_columns_of_one_experiment_match_those_of_another_that_lacks_them():
     rows = DataFrame({"experiment": ["noise", "usual", "usual"], "objectives": ["CD", "CD", "AE"],
                       "ad_weight": [25.0, NAN, NAN], "seed": 0, "ours": [1.0, 3.0, 9.0]})
     source = Results(rows, ["experiment", "objectives", "ad_weight"], PAPER)
-    assert sides("experiment=noise", "experiment=usual", source, ["objectives"]) == [("CD", "CD")]
+    assert sides({"experiment": "noise"}, {"experiment": "usual"}, source, ["objectives"]) == [("CD", "CD")]
 
 
-def test_what_is_asked_for_and_not_finished_is_missing_where_a_claim_does_not_name_it():
-    """By "*", and by a field that the claim leaves open; what is asked for of other rows is not."""
-    asked = [{"method": method, "keys": keys} for method in ("moco", "sce", "jcl", "ressl") for keys in (1, 2)]
-    source = results(GRID)._replace(asked=[*asked, {"method": "sce", "keys": 4}, {"method": "random", "keys": 1}])
-    assert pairs(claim("method=sce; keys=1", "method=*"), source)[2] == ["method=ressl"]
-    assert pairs(claim("method=sce; keys=1|2", "method=jcl"), source)[2] == []
-    assert pairs(claim("method=sce", "method=jcl"), source)[2] == ["keys=4"]
-    assert pairs(claim("method=moco", "method=jcl"), source)[2] == []
-    assert judged(source, "method=sce; keys=1", "method=moco")[0] == "holds"
-    assert judged(source, "method=sce", "method=moco")[0] == "undecided"
+@pytest.mark.parametrize(("unfinished", "first", "second", "verdict"), [
+    (("ressl", 1), {"method": "jcl", "keys": 1}, {"method": "any"}, "undecided"),
+    (("ressl", 1), {"method": "jcl", "keys": 1}, MOCO, "holds"),  # of which nothing is missing
+    (("moco", 4), SCE, MOCO, "holds"),  # with as many keys there is no other
+    (("moco", 2), SCE, MOCO, "undecided"), (("moco", 2), SCE | {"keys": "any"}, MOCO, "undecided"),
+    (("moco", 2), SCE | {"keys": [1, 2]}, MOCO, "undecided"), (("moco", 2), SCE | {"keys": 2}, MOCO, "not run"),
+])
+def test_nothing_holds_of_what_is_asked_for_and_not_finished(unfinished, first, second, verdict):
+    """Whether a claim names it, leaves it open or takes any value."""
+    source = results({place: values for place, values in GRID.items() if place != unfinished})
+    source = source._replace(unfinished=DataFrame([unfinished], columns=["method", "keys"]))
+    assert judged(source, first, second)[0] == verdict
+
+
+def test_of_what_is_derived_from_unfinished_runs_nothing_holds():
+    whole = results(GRID)
+    part = whole._replace(partial=True)
+    assert judged(whole, SCE, MOCO)[0] == "holds" and judged(part, SCE, MOCO)[0] == "undecided"
+    assert judged(part, {"method": "byol"}, MOCO)[0] == "not run"  # which may be among what is not finished
 
 
 def test_differences_have_the_error_of_all_rows_and_say_what_differs():
-    numbers = compared(claim("method=sce", "method=moco"), results(GRID))
+    numbers = compared(results(GRID), SCE, MOCO)
     error = statistics.pooled(runs(GRID)).value * math.sqrt(2 / 3)
     assert {name: number.value for name, number in numbers.items()} == pytest.approx(
         {"sce over moco, keys 1": 5.0, "sce over moco, keys 2": 5.0})
     assert [(number.error, number.df) for number in numbers.values()] == [pytest.approx((error, 12))] * 2
-    assert [*compared(claim("method=sce; keys=1", "method=moco"), results(GRID))] == ["sce over moco"]
+    assert [*compared(results(GRID), SCE | ONE_KEY, MOCO)] == ["sce over moco"]
 
 
 def test_untrained_networks_and_targets_are_pooled_apart():
@@ -130,11 +132,11 @@ def test_untrained_networks_and_targets_are_pooled_apart():
         {"method": method, "target": target, "seed": seed, "ours": scale * seed}
         for target, scales in (("one", (1.0, 4.0)), ("two", (3.0, 9.0)))
         for method, scale in zip(("moco", "random"), scales, strict=True) for seed in (-1, 1)])
-    numbers = compared(claim("method=moco", "method=random"), Results(rows, ["method", "target"], PAPER))
+    numbers = compared(Results(rows, ["method", "target"], PAPER), {"method": "moco"}, {"method": "random"})
     assert {name: number.error for name, number in numbers.items()} == pytest.approx(
         {"moco over random, one": math.sqrt(1 + 16), "moco over random, two": math.sqrt(9 + 81)})
     named = Results(rows.replace("random", "scratch"), ["method", "target"], PAPER, untrained=("scratch",))
-    renamed = compared(claim("method=moco", "method=scratch"), named)
+    renamed = compared(named, {"method": "moco"}, {"method": "scratch"})
     assert [number.error for number in renamed.values()] == [number.error for number in numbers.values()]
 
 
@@ -144,24 +146,23 @@ def test_seeds_pair_rows_that_share_all_but_what_is_compared():
               for method, base, noise in (("moco", 0.0, 0.1), ("sce", 1.0, 0.3), ("jcl", 2.0, 0.2))
               for keys, sign in ((1, 1.0), (2, -1.0))}
     paired = results(values)._replace(paired=True)
-    numbers = compared(claim("method=sce", "method=moco"), paired)
+    numbers = compared(paired, SCE, MOCO)
     left = [smf.ols("ours ~ C(method) + C(seed)", paired.rows.query("keys == @keys")).fit() for keys in (1, 2)]
     df = sum(block.df_resid for block in left)
     deviation = math.sqrt(sum(block.ssr for block in left) / df)
     assert [number.error for number in numbers.values()] == pytest.approx([deviation * math.sqrt(2 / 3)] * 2)
     assert {number.df for number in numbers.values()} == {df}
-    assert compared(claim("keys=2", "keys=1"), paired)["keys 2 over keys 1, sce"].error > 10 * deviation
+    assert compared(paired, {"keys": 2}, {"keys": 1})["keys 2 over keys 1, sce"].error > 10 * deviation
 
 
 def test_a_row_that_does_not_use_a_field_is_compared_and_paired_with_those_of_all_its_values():
     values = {("moco", NAN): [1.0, 5.0, 9.0], ("sce", 1): [2.1, 5.9, 10.2], ("sce", 2): [0.9, 5.2, 8.9]}
-    numbers = compared(claim("method=sce", "method=moco"), results(values)._replace(paired=True))
+    numbers = compared(results(values)._replace(paired=True), SCE, MOCO)
     error = statistics.two_way(runs(values)).value * math.sqrt(2 / 3)
     assert {name: number.error for name, number in numbers.items()} == pytest.approx(
         {"sce over moco, keys 1": error, "sce over moco, keys 2": error})
-    assert [*compared(claim("method=moco", "method=sce"), results(values))] == [
-        "moco over sce, keys 1", "moco over sce, keys 2"]
-    assert [*compared(claim("method=moco", "5"), results(values))] == ["ours minus 5"]
+    assert [*compared(results(values), MOCO, SCE)] == ["moco over sce, keys 1", "moco over sce, keys 2"]
+    assert [*compared(results(values), MOCO, 5)] == ["ours minus 5"]
 
 
 def test_paired_runs_are_pooled_within_their_experiment():
@@ -169,17 +170,18 @@ def test_paired_runs_are_pooled_within_their_experiment():
     wild = {("moco", 1): [0.0, 9.0, -9.0], ("sce", 1): [5.0, -9.0, 3.0]}
     rows = pd.concat([results(values, experiment="calm").rows, results(wild, experiment="wild").rows])
     both = Results(rows.reset_index(drop=True), ["experiment", "method"], PAPER, paired=True)
-    numbers = compared(claim("method=sce", "method=moco"), both)
+    numbers = compared(both, SCE, MOCO)
     for name, alone in (("calm", values), ("wild", wild)):
         assert numbers[f"sce over moco, {name}"].error == pytest.approx(
             statistics.two_way(runs(alone)).value * math.sqrt(2 / 3))
 
 
-def test_what_a_claim_names_and_results_lack_is_missing():
-    numbers = compared(claim("method=sce|byol; keys=1", "method=moco"), results(GRID))
-    assert numbers["method=byol"] is MISSING and not math.isnan(numbers["sce over moco"].value)
-    assert judged(results(GRID), "method=sce|byol; keys=1", "method=moco")[0] == "undecided"
-    assert judged(results(GRID), "method=byol", "method=moco") == ("not run", "", {})
+def test_a_value_that_no_row_compared_has_is_missing():
+    """Three keys are of another method, which is compared with nothing."""
+    source = results(GRID | {("byol", 3): [9.0, 9.5, 9.7]})
+    numbers = compared(source, SCE | {"keys": [1, 3]}, MOCO)
+    assert numbers["keys=3"] is MISSING and numbers["sce over moco, keys 1"].value == pytest.approx(5)
+    assert judged(source, SCE | {"keys": [1, 3]}, MOCO)[0] == "undecided"
 
 
 @pytest.mark.parametrize(("numbers", "verdict"), [
@@ -189,15 +191,16 @@ def test_what_a_claim_names_and_results_lack_is_missing():
     ([exact(0.1), exact(2.0)], "holds"), ([exact(0.1), exact(-0.1)], "fails"), ([exact(0.0)], "undecided"),
 ])
 def test_above_is_a_conjunction_and_below_its_mirror(numbers, verdict):
-    assert above(named(*numbers))[0] == verdict
-    assert below(named(*(number._replace(value=-number.value) for number in numbers)))[0] == verdict
-    assert above(named(*(number._replace(value=number.value - 3) for number in numbers)), -3.0)[0] == verdict
+    assert conjunction("above", named(*numbers))[0] == verdict
+    assert conjunction("below", named(*(number._replace(value=-number.value) for number in numbers)))[0] == verdict
+    lower = named(*(number._replace(value=number.value - 3) for number in numbers))
+    assert conjunction("above", lower, -3.0)[0] == verdict
 
 
 def test_one_of_many_that_falls_short_by_chance_decides_nothing():
     """t of -2 with 10 degrees of freedom has p = 0.037: enough alone, not as one of ten."""
-    assert above(named(known(-2.0)))[0] == "fails"
-    assert above(named(known(-2.0), *[SURE] * 9))[0] == "undecided"
+    assert conjunction("above", named(known(-2.0)))[0] == "fails"
+    assert conjunction("above", named(known(-2.0), *[SURE] * 9))[0] == "undecided"
 
 
 @pytest.mark.parametrize(("value", "error", "verdict"), [
@@ -205,21 +208,22 @@ def test_one_of_many_that_falls_short_by_chance_decides_nothing():
     (9.0, 0.5, "fails"), (-9.0, 0.5, "fails"), (0.0, NAN, "undecided"), (-1.9, 0.0, "holds"), (2.1, 0.0, "fails"),
 ])
 def test_within_needs_evidence_on_both_sides(value, error, verdict):
-    assert within(named(known(value, error, 30)), 2.0)[0] == verdict
+    assert conjunction("within", named(known(value, error, 30)), 2.0)[0] == verdict
 
 
 def test_different_is_two_sided_and_never_fails():
-    assert different(named(SURE, known(-10.0)))[0] == "holds"
-    assert different(named(known(0.0)))[0] == different(named(UNKNOWN))[0] == "undecided"
+    assert conjunction("different", named(SURE, known(-10.0)))[0] == "holds"
+    for number in (known(0.0), UNKNOWN):
+        assert conjunction("different", named(number))[0] == "undecided"
 
 
 def test_a_verdict_has_the_least_error_at_which_it_would_be_decided_so():
     """Of a conjunction that holds the p of its weakest part, of one that fails the least that Holm gives."""
-    verdict, p = above(named(known(2.0), SURE))
+    verdict, p = conjunction("above", named(known(2.0), SURE))
     assert verdict == "holds" and p == pytest.approx(stats.t(10).sf(2.0))
-    verdict, p = above(named(known(-3.0), known(-3.5), SURE))
+    verdict, p = conjunction("above", named(known(-3.0), known(-3.5), SURE))
     assert verdict == "fails" and p == pytest.approx(3 * stats.t(10).sf(3.5))
-    assert math.isnan(above(named(known(0.5)))[1])
+    assert math.isnan(conjunction("above", named(known(0.5)))[1])
 
 
 def test_sentences_that_a_correction_across_all_that_runs_judge_would_leave_undecided_are_named():
@@ -234,23 +238,24 @@ def test_sentences_that_a_correction_across_all_that_runs_judge_would_leave_unde
     ((72.0, 57.0), "fails"), ((72.0, 37.0), "undecided"), ((31.0, 37.0), "holds")])
 def test_a_sentence_whose_readings_disagree_is_undecided(shares, verdict):
     source = Results(DataFrame({"classes": [101, 51], "percent": shares}), [], CLOSED)
-    assert judged(source, "classes=*", "40", "below by reading", measure="percent")[0] == verdict
+    assert judged(source, {"classes": "any"}, 40.0, "below by reading", measure="percent")[0] == verdict
 
 
 def test_a_paper_contradicts_its_own_numbers_or_not():
     source = printed(sampler=["Active", "Random"], UCF=[78.0, 61.9], HMDB=[41.2, 42.0], ESC=[NAN, 1.0])
-    assert judged(source, "sampler=Active", "sampler=Random", measure="UCF")[:2] == ("self-consistent", PRINTED)
-    verdict, _, numbers = judged(source, "sampler=Active", "sampler=Random", measure="UCF, HMDB")
+    sides = {"sampler": "Active"}, {"sampler": "Random"}
+    assert judged(source, *sides, measure="UCF")[:2] == ("self-consistent", PRINTED)
+    verdict, _, numbers = judged(source, *sides, measure=["UCF", "HMDB"])
     assert verdict == "contradicts itself"
     assert {name: number.value for name, number in numbers.items()} == pytest.approx(
         {"Active over Random, UCF": 16.1, "Active over Random, HMDB": -0.8})
-    assert judged(source, "sampler=Active", "sampler=Random", measure="UCF, ESC")[0] == "undecided"
+    assert judged(source, *sides, measure=["UCF", "ESC"])[0] == "undecided"
 
 
 @pytest.mark.parametrize(("steps", "verdict"), [((0, 10, 20, 30), "holds"), ((0, 10, 5, 30), "fails")])
 def test_rises_from_each_value_to_the_next(steps, verdict):
     values = {("random", number + 1): [step, step + 0.5, step + 1] for number, step in enumerate(steps)}
-    found, _, numbers = judged(results(values), "method=random; keys=1|2|3|4", rule="rises")
+    found, _, numbers = judged(results(values), {"method": "random", "keys": [1, 2, 3, 4]}, rule="rises")
     assert found == verdict and len(numbers) == 3 and numbers["keys 2 over keys 1"].value == pytest.approx(10)
 
 
@@ -265,7 +270,7 @@ def samplers(gaps, spread=0.5):
 
 def test_a_gap_that_shrinks_is_a_contrast_of_four_means():
     source = samplers({32: 9.0, 64: 5.0, 128: 1.0})
-    sides = "sampler=random; batch=32|128", "sampler=ohem", "gap shrinks"
+    sides = {"sampler": "random", "batch": [32, 128]}, {"sampler": "ohem"}, "gap shrinks"
     verdict, _, numbers = judged(source, *sides, margin=1)
     rows = source.rows.assign(row=source.rows["sampler"] + source.rows["batch"].astype(str))
     fitted = smf.ols("ours ~ C(row) - 1", rows).fit()
@@ -280,17 +285,17 @@ def test_a_gap_that_shrinks_is_a_contrast_of_four_means():
 
 def test_a_mean_is_held_against_a_number_with_its_own_error():
     values = {("moco", 1): [98.9, 99.1, 99.3], ("sce", 1): [99.5, 99.1, 99.0]}
-    verdict, _, numbers = judged(results(values), "method=*; keys=1", "99", "within", margin=2)
+    verdict, _, numbers = judged(results(values), {"method": "any", "keys": 1}, 99.0, "within", margin=2.0)
     expected = statistics.pooled(runs(values)).value / math.sqrt(3)
     assert verdict == "holds"
     assert numbers["moco minus 99"][:3] == pytest.approx((0.1, expected, 4))
-    assert judged(results(values), "method=*", "98", "below")[0] == "fails"
-    verdict, _, numbers = judged(printed(method=["Ours"], ESC50=[80.2]), "method=Ours", "80", measure="ESC50")
+    assert judged(results(values), {"method": "any"}, 98.0, "below")[0] == "fails"
+    verdict, _, numbers = judged(printed(method=["Ours"], ESC50=[80.2]), {"method": "Ours"}, 80.0, measure="ESC50")
     assert verdict == "self-consistent" and numbers["ESC50 minus 80"].value == pytest.approx(0.2)
 
 
 def test_shortened_runs_have_no_say_on_printed_numbers():
-    assert judged(results(GRID, level=SHORTENED), "method=*", rule="agrees", margin=99)[0] == "not run"
+    assert judged(results(GRID, level=SHORTENED), {"method": "any"}, rule="agrees", margin=99)[0] == "not run"
 
 
 def column(away=0.0, *, seeds=3, rows=8):
@@ -311,27 +316,27 @@ def beside_print(values):
     (column(seeds=1), 5, "undecided"),
 ])
 def test_a_column_agrees_or_is_refuted_or_reaches_too_far(values, margin, verdict):
-    assert judged(beside_print(values), "method=jcl", rule="agrees", margin=margin)[0] == verdict
+    assert judged(beside_print(values), {"method": "jcl"}, rule="agrees", margin=margin)[0] == verdict
 
 
 def test_a_column_that_reaches_just_as_far_as_the_margin_agrees():
     source = beside_print(column())
-    _, _, numbers = judged(source, "method=jcl", rule="agrees", margin=5)
+    _, _, numbers = judged(source, {"method": "jcl"}, rule="agrees", margin=5)
     reach = max(number.reach() for number in numbers.values() if number.error)
-    assert judged(source, "method=jcl", rule="agrees", margin=reach)[0] == "holds"
-    assert judged(source, "method=jcl", rule="agrees", margin=0.999 * reach)[0] == "undecided"
+    assert judged(source, {"method": "jcl"}, rule="agrees", margin=reach)[0] == "holds"
+    assert judged(source, {"method": "jcl"}, rule="agrees", margin=0.999 * reach)[0] == "undecided"
 
 
 def test_a_column_that_a_shuffled_one_meets_as_well_agrees_with_nothing():
     source = beside_print(column())
     source = source._replace(rows=source.rows.assign(printed=17.5, ours=17.5 + source.rows["ours"] % 1))
-    verdict, _, numbers = judged(source, "method=jcl", rule="agrees", margin=99)
+    verdict, _, numbers = judged(source, {"method": "jcl"}, rule="agrees", margin=99)
     assert verdict == "undecided" and numbers["shuffled columns as near"].value == 1
 
 
 def test_agreement_stands_beside_a_constant_and_shuffled_columns():
     values = column(away=30.0)
-    _, _, numbers = judged(beside_print(values), "method=jcl", rule="agrees", margin=5)
+    _, _, numbers = judged(beside_print(values), {"method": "jcl"}, rule="agrees", margin=5)
     of_all = runs(values)
     kept = statistics.agreement(of_all[:-1], Series(5.0 * np.arange(7), of_all.index[:-1]),
                                 deviation=statistics.pooled(of_all).value)
@@ -343,57 +348,30 @@ def test_agreement_stands_beside_a_constant_and_shuffled_columns():
 
 def test_without_results_nothing_is_said():
     nothing = Results(DataFrame(), [], "")
-    assert judged(nothing, "method=sce", "method=moco") == ("not run", "", {})
-    assert judged(nothing, "", rule="cannot be checked", experiment="") == ("cannot be checked", "", {})
+    assert judged(nothing, SCE, MOCO) == ("not run", "", {})
+    assert judged(nothing, {}, rule="cannot be checked") == ("cannot be checked", "", {})
 
 
 def test_numbers_without_a_seed_are_exact_or_have_the_error_beside_them():
     rows = DataFrame({"weight": [0.0, 1.0], "nats": [1e-15, 0.0], "slope": [1.0, 9.0], "slope_error": [3.0, 4.0],
                       "slope_df": [8.0, 6.0]})
     source = Results(rows, [], CLOSED)
-    assert judged(source, "weight=*", "0", "within", measure="nats", margin=1e-5)[:2] == ("holds", CLOSED)
-    _, _, numbers = judged(source, "weight=1", "weight=0", measure="slope")
+    assert judged(source, {"weight": "any"}, 0.0, "within", measure="nats", margin=1e-5)[:2] == ("holds", CLOSED)
+    _, _, numbers = judged(source, {"weight": 1}, {"weight": 0}, measure="slope")
     assert numbers["weight 1 over weight 0"] == Estimate(8.0, 5.0, 6.0, ())
-    _, _, numbers = judged(source, "weight=*", "1", measure="slope")
+    _, _, numbers = judged(source, {"weight": "any"}, 1.0, measure="slope")
     assert numbers["weight 1 minus 1"].p() == pytest.approx(2 * stats.t(6).sf(2))
 
 
-LIST = "id,place,says,experiment,measure,first,second,rule,margin\n"
-
-
-def test_a_list_has_a_margin_of_nothing_where_none_stands(tmp_path):
-    path = tmp_path / "claims.csv"
-    path.write_text(f'{LIST}A1,text,"It holds, always.",made_up,ours,method=sce,method=moco,above,\n'
-                    "A2,text,It is near.,made_up,ours,method=sce,method=moco,within,2.5\n")
-    table = claims.read_list(path)
-    assert table["margin"].tolist() == [0, 2.5] and table["says"][0] == "It holds, always."
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("id,place,says\nA1,text,so\n", "has no column experiment"),
-    (f"{LIST}A1,text,so,made_up,ours,a=1,a=2,above,much\n", "a margin is no number"),
-])
-def test_a_damaged_list_is_named(tmp_path, text, message):
-    path = tmp_path / "claims.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=rf"claims\.csv.*{message}"):
-        claims.read_list(path)
-
-
-def table_of(*rows):
-    names = ["id", "paper", "place", "says", *COLUMNS]
-    return DataFrame([("A1", "Made", "Table 1", "It holds.", "made_up", "ours", *row) for row in rows], columns=names)
-
-
-def test_judging_gives_the_rows_and_the_numbers_behind_them():
-    rows = table_of(("method=sce", "method=moco", "above", 0.0), ("", "", "", 0.0))
-    table, numbers = claims.judge(rows, lambda name: results(GRID))
-    assert table["verdict"].tolist() == ["holds", "not run"] and table["level"].tolist() == [PAPER, ""]
-    assert table["evidence"][0].startswith("sce over moco, keys 1 +5, s.e. ") and table["evidence"][1] == ""
+def test_judging_gives_the_verdicts_and_the_numbers_behind_them():
+    asked = {"A1": Claim(first=SCE, second=MOCO, rule="above"), "A2": Claim(rule="not run")}
+    table, numbers = claims.judge(asked, lambda name: results(GRID))
+    assert table["verdict"].to_dict() == {"A1": "holds", "A2": "not run"} and table["level"].tolist() == [PAPER, ""]
+    assert table["evidence"]["A1"].startswith("sce over moco, keys 1 +5, s.e. ") and table["evidence"]["A2"] == ""
     assert numbers["compared"].tolist() == ["sce over moco, keys 1", "sce over moco, keys 2"]
     assert numbers["value"].tolist() == pytest.approx([5, 5]) and numbers["runs"].tolist() == ["3 and 3"] * 2
     assert numbers["p"][0] == pytest.approx(statistics.contrast(runs(GRID), "sce, 1", "moco, 1").p())
-    table, numbers = claims.judge(table_of(), lambda name: results(GRID))
+    table, numbers = claims.judge({}, lambda name: results(GRID))
     assert table.empty and numbers.empty and {"verdict", "evidence"} <= {*table}
 
 
@@ -401,28 +379,30 @@ TOLD_APART = printed(method=["Ours", "Ours", "AVID"], size=["240K", "1.8M", "240
 SAMPLERS = samplers({32: 1.0, 64: 1.0})._replace(apart=["sampler", "target"])
 
 
-@pytest.mark.parametrize(("source", "row", "message"), [
-    (results(GRID), ("lambda=4", "method=moco", "above", 0.0), "made_up has no lambda; its columns are method, keys"),
-    (results(GRID), ("sce", "method=moco", "above", 0.0), "'sce' in 'sce' is no FIELD=VALUE"),
-    (results(GRID), ("method=sce", "", "above", 0.0), "second='' compares nothing"),
-    (results(GRID), ("method=sce|moco", " ;", "gap shrinks", 0.0), "second=' ;' compares nothing"),
-    (results(GRID), ("method=sce", "", "rises", 0.0), "first='method=sce' names no field with several values"),
-    (results(GRID), ("method=sce; method=moco", "9", "above", 0.0), "'method=sce; method=moco' names method twice"),
-    (results(GRID), ("method=sce", "method=moco", "abvoe", 0.0), ".*rule='abvoe' is not one of: above, "),
-    (results(GRID)._replace(rows=results(GRID).rows.rename(columns={"ours": "our"})),
-     ("method=sce", "method=moco", "above", 0.0), r"did you mean 'our'\? measure='ours' is not one of: method, keys"),
-    (TOLD_APART, ("method=Ours", "method=AVID", "above", 0.0),
-     "several rows of made_up have one method; name what tells them apart"),
-    (SAMPLERS, ("sampler=random", "sampler=ohem", "above", 0.0),
-     "several rows of made_up have one sampler, target; name what tells them"),
+@pytest.mark.parametrize(("source", "first", "second", "options", "message"), [
+    (results(GRID), {"lambda": 4}, MOCO, {}, "field='lambda' is not one of: method, keys"),
+    (results(GRID), {"metod": "sce"}, MOCO, {}, "did you mean 'method'"),
+    (results(GRID), SCE, {"method": "mocco"}, {}, "did you mean 'moco'. method='mocco' is not one of: moco, sce, jcl"),
+    (results(GRID), SCE | {"keys": [1, 3]}, MOCO, {}, "keys=3 is not one of: 1, 2"),
+    (results(GRID), SCE | {"keys": ["any", 1]}, MOCO, {}, "keys='any' is not one of: 1, 2"),
+    (results(GRID), SCE, None, {}, "second=None compares nothing"),
+    (results(GRID), {"method": ["sce", "jcl"]}, {}, {"rule": "gap shrinks"}, "second={} compares nothing"),
+    (results(GRID), SCE, None, {"rule": "rises"}, "first={'method': 'sce'} names no field with several values"),
+    (results(GRID), SCE, MOCO, {"rule": "abvoe"}, "did you mean 'above'. rule='abvoe' is not one of: above, "),
+    (results(GRID), SCE, MOCO, {"measure": "our"}, "did you mean 'ours'. measure='our' is not one of: method, keys"),
+    (TOLD_APART, {"method": "Ours"}, {"method": "AVID"}, {}, "several rows have one method; name what tells them"),
+    (SAMPLERS, {"sampler": "random"}, {"sampler": "ohem"}, {}, "several rows have one sampler, target; name what"),
 ])
-def test_a_claim_that_cannot_be_judged_is_named(source, row, message):
+def test_a_claim_that_cannot_be_judged_is_named(source, first, second, options, message):
+    claim = Claim(first=first, second=second, **{"rule": "above"} | options)
     with pytest.raises(ValueError, match=f"A1: {message}"):
-        claims.judge(table_of(row), lambda name: source)
+        claims.judge({"A1": claim}, lambda name: source)
 
 
 @pytest.mark.parametrize(("source", "first", "second"), [
-    (TOLD_APART, "method=Ours; size=240K", "method=AVID"), (SAMPLERS, "sampler=random; batch=32", "sampler=ohem")])
+    (TOLD_APART, {"method": "Ours", "size": "240K"}, {"method": "AVID"}),
+    (SAMPLERS, {"sampler": "random", "batch": 32}, {"sampler": "ohem"}),
+])
 def test_rows_that_a_claim_tells_apart_are_judged(source, first, second):
     assert judged(source, first, second)[0] != "not run"
 
@@ -434,14 +414,6 @@ def test_numbers_in_words():
     many = claims.in_words({f"row {number}": known(float(number)) for number in range(9)})
     assert many.startswith("9 numbers, here the lowest and the highest; row 0 +0, ") and "row 8 +8" in many
     assert "row 2" not in many and claims.in_words({}) == ""
-
-
-def test_lines_are_broken_at_a_width():
-    table, _ = claims.judge(table_of(("method=sce", "method=moco", "above", 0.0)), lambda name: results(GRID))
-    table = table.rename(columns={"says": "claim"})
-    one, = claims.lines(table, DataFrame())
-    assert one.startswith("A1    holds              paper recipe, real data Made, Table 1: It holds. sce over moco")
-    assert max(map(len, claims.lines(table, DataFrame(), 60))) <= 60
 
 
 @pytest.mark.parametrize(("dataset", "preset", "changed", "expected"), [

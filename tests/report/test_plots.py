@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.report import plots, style
-from repro.report.claims import SHORTENED, Claim, Results, compared
+from repro.report.claims import SHORTENED, Results, compared
 from repro.report.plots import LINE, Plot
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -113,7 +113,7 @@ def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verd
     data = plot.data(rows)
     less = data[data[LINE] == "b"]
     results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
-    found = compared(Claim("made up", "ours", "method=b", "method=a", "", 0), results)
+    found = compared(results, {"method": "b"}, {"method": "a"})
     assert less["value"].tolist() == pytest.approx([number.value for number in found.values()])
     assert less["std"].tolist() == pytest.approx([2 * number.error for number in found.values()])
     assert less["unit"].str.endswith("twice the paired error").all() and data["n_seeds"].eq(3).all()

@@ -1,5 +1,5 @@
 """What sentences of the CM-ACC paper are held against besides results and printed tables; see
-`repro.report.claims.Derived`."""
+`repro.papers`."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,6 @@ from torch.nn.functional import normalize
 
 from repro.audiovisual.coverage import expected_categories
 from repro.contrast.active import gradient_factors
-from repro.report.claims import Derived
 
 TARGETS = ["UCF101", "HMDB51", "ESC50"]
 CATEGORIES, PICKED = (101, 51), 128  # of UCF101, all and those whose videos have sound; and M
@@ -137,22 +136,15 @@ def by_category(rows: DataFrame) -> DataFrame:
     """By how much chi-squared of the pretext accuracy by category exceeds its expectation, were it one in all of them.
 
     Of f degrees of freedom it has the expectation f and the deviation sqrt(2 f), and is nearly normal where f is large.
+    It is the sum over encoders, a seed each, and kinds of queries. Encoders read the same pairs: the errors of the
+    parts add up, as if all were one reading told several times.
     """
-    counts, found = rows.assign(right=rows["accuracy"] / 100 * rows["pairs"]), []
-    for (query, seed), part in counts.groupby(["query", "seed"]):
+    counts, excess, error = rows.assign(right=rows["accuracy"] / 100 * rows["pairs"]), 0.0, 0.0
+    for _, part in counts.groupby(["query", "seed"]):
         share, freedom = part["right"].sum() / part["pairs"].sum(), len(part) - 1
         squares = (part["right"] - share * part["pairs"]) ** 2 / (share * (1 - share) * part["pairs"])
-        found.append({"query": query, "encoder": f"seed {seed}", "excess": squares.sum() - freedom,
-                      "excess_error": (2 * freedom) ** 0.5})
-    return DataFrame(found)
-
-
-def by_category_together(rows: DataFrame) -> DataFrame:
-    """The sum of `by_category` over encoders, a seed each, and kinds of queries.
-
-    Encoders read the same pairs: the errors of the parts add up, as if all were one reading told several times.
-    """
-    return by_category(rows)[["excess", "excess_error"]].sum().to_frame().T.assign(encoder="all")
+        excess, error = excess + squares.sum() - freedom, error + (2 * freedom) ** 0.5
+    return DataFrame([{"encoder": "all", "excess": excess, "excess_error": error}])
 
 
 def beyond_random(rows: DataFrame) -> DataFrame:
@@ -166,17 +158,17 @@ def beyond_random(rows: DataFrame) -> DataFrame:
 
 
 DERIVED = {
-    "uniform_coverage": Derived("", uniform_coverage), "active_coverage": Derived("", active_coverage),
-    "gradient_norms": Derived("", gradient_norms),
-    "smaller_than_pseudo_label": Derived("", smaller_than_pseudo_label),
-    "table3_by_batch": Derived("printed/cmacc_table3", by_batch),
-    "table4_gains": Derived("printed/cmacc_table4", gains), "table5_gains": Derived("printed/cmacc_table5", gains),
-    "table4_best": Derived("printed/cmacc_table4", best_of),
-    "table4_best_by_network": Derived(
+    "uniform_coverage": ("", uniform_coverage), "active_coverage": ("", active_coverage),
+    "gradient_norms": ("", gradient_norms),
+    "smaller_than_pseudo_label": ("", smaller_than_pseudo_label),
+    "table3_by_batch": ("printed/cmacc_table3", by_batch),
+    "table4_gains": ("printed/cmacc_table4", gains), "table5_gains": ("printed/cmacc_table5", gains),
+    "table4_best": ("printed/cmacc_table4", best_of),
+    "table4_best_by_network": (
         "printed/cmacc_table4", lambda rows: best_of(rows, "architecture", "pretrain_size")),
-    "samplers_over_batches": Derived("samplers_by_batch", over_batches),
-    "chosen_post_hoc": Derived("log/post_hoc_diversity_multiomniglot", chosen_post_hoc),
-    "diversity_by_tenth": Derived("log/category_curves_multiomniglot", by_tenth),
-    "pretext_by_category": Derived("log/pretext_accuracy_synthetic", by_category_together),
-    "picks_beyond_random": Derived("log/selected_negatives_synthetic", beyond_random),
+    "samplers_over_batches": ("samplers_by_batch", over_batches),
+    "chosen_post_hoc": ("log/post_hoc_diversity_multiomniglot", chosen_post_hoc),
+    "diversity_by_tenth": ("log/category_curves_multiomniglot", by_tenth),
+    "pretext_by_category": ("log/pretext_accuracy_synthetic", by_category),
+    "picks_beyond_random": ("log/selected_negatives_synthetic", beyond_random),
 }

@@ -1,4 +1,4 @@
-"""What sentences of the JCL supplement are held against besides results; see `repro.report.claims.Derived`."""
+"""What sentences of the JCL supplement are held against besides results; see `repro.papers`."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,6 @@ from torch.nn.functional import normalize
 from repro.contrast.objectives import info_nce, jcl
 from repro.papers.jcl.sampled_keys import sampled_keys
 from repro.papers.jcl.tables import BASE
-from repro.report.claims import Derived
 
 
 def upper_bound() -> DataFrame:
@@ -86,7 +85,7 @@ def mean_similarities(rows: DataFrame) -> DataFrame:
 
 
 DERIVED = {
-    "mean_similarities": Derived("log/similarity_variance_images_cifar10", mean_similarities),
-    "distances_from_mean": Derived("positive_keys_cifar10", distances_from_mean),
-    "upper_bound": Derived("", upper_bound), "diagonals": Derived("", diagonals), "costs": Derived("", costs),
+    "mean_similarities": ("log/similarity_variance_images_cifar10", mean_similarities),
+    "distances_from_mean": ("positive_keys_cifar10", distances_from_mean),
+    "upper_bound": ("", upper_bound), "diagonals": ("", diagonals), "costs": ("", costs),
 }

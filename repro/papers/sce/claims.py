@@ -1,5 +1,5 @@
 """What sentences of the SCE supplement are held against besides results and printed tables; see
-`repro.report.claims.Derived`."""
+`repro.papers`."""
 
 import torch
 from pandas import DataFrame
@@ -8,7 +8,6 @@ from torch.nn.functional import normalize
 from repro.contrast.objectives import ceil, info_nce, ressl, sce
 from repro.papers.sce.tables import printed_grid
 from repro.report import statistics
-from repro.report.claims import Derived
 
 
 def decomposition() -> DataFrame:
@@ -55,9 +54,9 @@ def lead_of_best(rows: DataFrame) -> DataFrame:
 
 
 DERIVED = {
-    "decomposition": Derived("", decomposition), "pseudo_code": Derived("", pseudo_code),
-    "lead_of_best": Derived("temperature_grid_cifar10", lead_of_best),
-    "best_temperatures": Derived(
+    "decomposition": ("", decomposition), "pseudo_code": ("", pseudo_code),
+    "lead_of_best": ("temperature_grid_cifar10", lead_of_best),
+    "best_temperatures": (
         "printed/sce_best_temperature",
         lambda rows: rows.melt("dataset", ["tau", "tau_m"], var_name="of", value_name="temperature")),
 }

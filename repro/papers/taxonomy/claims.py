@@ -1,11 +1,10 @@
 """What sentences of the taxonomy's supplement are held against besides results and printed tables; see
-`repro.report.claims.Derived`."""
+`repro.papers`."""
 
 from pandas import DataFrame, Series
 
 from repro.papers.taxonomy import glm
 from repro.report import statistics
-from repro.report.claims import Derived
 
 
 def by_objective(rows: DataFrame) -> Series:
@@ -49,13 +48,13 @@ def best_by_mixing(rows: DataFrame) -> DataFrame:
 
 
 DERIVED = {
-    "printed_by_objective": Derived("printed/taxonomy", lambda rows: rows.assign(objectives=glm.names(rows))),
-    "printed_depths": Derived(
+    "printed_by_objective": ("printed/taxonomy", lambda rows: rows.assign(objectives=glm.names(rows))),
+    "printed_depths": (
         "printed/taxonomy_depth_collapse", lambda rows: rows.melt("layers", var_name="objectives", value_name="UCLA")),
-    "terms_ucla": Derived("log/glm_forest_ucla", lambda rows: rows.rename(
+    "terms_ucla": ("log/glm_forest_ucla", lambda rows: rows.rename(
         columns={"error": "estimate_error", "df": "estimate_df"})),
-    "printed_by_mixing": Derived("printed/taxonomy", best_by_mixing),
-    "printed_loss_of_CD": Derived("printed/taxonomy", lowered_by_contrastive_decoder),
-    "loss_of_CD_ucla": Derived("taxonomy_ucla", lowered_by_contrastive_decoder),
-    "lead_of_mixing_ucla": Derived("taxonomy_ucla", lead_of_mixing),
+    "printed_by_mixing": ("printed/taxonomy", best_by_mixing),
+    "printed_loss_of_CD": ("printed/taxonomy", lowered_by_contrastive_decoder),
+    "loss_of_CD_ucla": ("taxonomy_ucla", lowered_by_contrastive_decoder),
+    "lead_of_mixing_ucla": ("taxonomy_ucla", lead_of_mixing),
 }

@@ -2,18 +2,17 @@
 
     accuracy = constant + AE + CE + AD + CD, each 1 where the objective has the term and 0 where it has not
 
-Seeds of ours are replicates of an objective, and no rows of their own.
+Seeds of ours are replicates of an objective, and no rows of their own: their means are fitted. Where objectives have
+equally many, a random intercept for each objective gives the same estimates and errors.
 """
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from scipy import special
 
 from repro.data import manifest
 from repro.recipe import choose, swept
@@ -27,16 +26,13 @@ COLUMNS = ["UCLA", "NTU_1layer", "NTU_3layer", "NTU_1024units"]
 MEAN = "mean of columns"
 BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
 BEST = "AE+CE+AD"  # what the paper calls its best model
+OBJECTIVES = ["+".join(itertools.compress(TERMS, bits)) for bits in itertools.product((0, 1), repeat=4) if any(bits)]
 
 
 def names(table: DataFrame) -> Series:
     """The objective of every row, its terms in the order AE, CE, AD, CD: "AE+CE"; "random" has none."""
     bits = table[TERMS].astype(bool).to_numpy()
-    return Series(["+".join(np.array(TERMS)[row]) or "random" for row in bits], table.index, dtype=object)
-
-
-SUBSETS = DataFrame([row for row in itertools.product((0, 1), repeat=4) if any(row)], columns=TERMS)
-OBJECTIVES = names(SUBSETS).tolist()
+    return Series(["+".join(itertools.compress(TERMS, row)) or "random" for row in bits], table.index, dtype=object)
 
 
 def mixed(objective: str) -> list[tuple[str, str]]:
@@ -59,9 +55,8 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
     Args:
         table: one row per objective: AE, CE, AD, CD (0 or 1) and the outcome (percent).
         outcome: its column.
-        rows: a name in `ROW_SETS`: "all" fifteen objectives, the eight "unmixed" ones that have A and C in no space
-            together, "unmixed+best" (these and AE+CE+AD, the nine rows that the paper's main tables are inferred to
-            have), "unmixed encoder", "unmixed decoder"; or objectives, as a comma list or a sequence.
+        rows: a name in `ROW_SETS` ("unmixed+best" are the nine rows that the paper's main tables are inferred to
+            have); or objectives, as a comma list or a sequence.
 
     Returns:
         Results of statsmodels, parameters named const, AE, CE, AD, CD.
@@ -72,36 +67,22 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
 
     Source: taxonomy supplement, the general linear model in the text; `printed/taxonomy_glm_claim.csv`.
     """
-    from statsmodels.regression.linear_model import OLS  # which takes time, as `MixedLM` below
+    import statsmodels.formula.api as smf  # which takes a second
 
-    data = selected(table, outcome, rows)
-    if data.index.has_duplicates:
-        repeated = sorted(set(data.index[data.index.duplicated()]))
-        raise ValueError(f"{', '.join(repeated)} have several rows; give their means")
-    design = _design(data)
-    if not len(design) > design.shape[1] == np.linalg.matrix_rank(design.to_numpy()):
-        raise ValueError(f"rows={rows!r} ({', '.join(data.index)}) do not tell {', '.join(design)} apart with a row to "
-                         "spare; add rows")
-    return OLS(data[outcome], design).fit()
-
-
-def selected(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> DataFrame:
-    """The terms and the outcome of some objectives, by objective; arguments and errors as for `fit`."""
-    missing = [str(name) for name in (*TERMS, outcome) if name not in table]
-    if missing:
-        raise ValueError(f"the table has no column {', '.join(missing)}; its columns are {', '.join(table)}")
+    for column in (*TERMS, outcome):
+        choose("column", column, table.columns)
     if not table[TERMS].isin([0, 1]).all(axis=None):
         raise ValueError(f"{', '.join(TERMS)} should be 0 or 1 in every row")
-    data = table[[*TERMS, outcome]].set_axis(names(table))
-    objectives = objectives_of(rows)
-    absent = [name for name in objectives if name not in data.index]
-    if absent:
-        raise ValueError(f"rows={rows!r} need {', '.join(absent)}, which the table lacks; run them or choose others")
-    data = data[data.index.isin(objectives)].apply(pd.to_numeric, errors="coerce").astype(float)
-    empty = data.index[data[outcome].isna()]
-    if len(empty):
-        raise ValueError(f"{outcome} has no number for {', '.join(empty)}; choose other rows or another column")
-    return data
+    accuracy, objectives = pd.to_numeric(table[outcome], errors="coerce"), objectives_of(rows)
+    data = table[TERMS].assign(const=1, accuracy=accuracy).set_axis(names(table)).astype(float)
+    data = data[data.index.isin(objectives)]
+    if lacking := [name for name in objectives if name not in data.index or data.loc[[name], "accuracy"].isna().any()]:
+        raise ValueError(f"{outcome} has no number for {', '.join(lacking)}; run them or choose other rows")
+    if repeated := data.index[data.index.duplicated()].unique().tolist():
+        raise ValueError(f"{', '.join(repeated)} have several rows; give their means")
+    if not len(data) > np.linalg.matrix_rank(data[["const", *TERMS]]) == len(TERMS) + 1:
+        raise ValueError(f"rows={rows!r} do not tell {', '.join(TERMS)} apart with a row to spare; add rows")
+    return smf.ols("accuracy ~ const + AE + CE + AD + CD - 1", data).fit()
 
 
 def objectives_of(rows: str | Sequence[str]) -> list[str]:
@@ -110,30 +91,23 @@ def objectives_of(rows: str | Sequence[str]) -> list[str]:
         return ROW_SETS[rows]
     by_terms = {frozenset(name.split("+")): name for name in OBJECTIVES}
     parts = [str(part).strip() for part in swept(rows)]
-    objectives = [by_terms.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
-                  for part in parts]
-    return list(dict.fromkeys(objectives))
+    return list(dict.fromkeys(by_terms.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
+                              for part in parts))
 
 
-def coefficients(results: Any, *, freedom: int | None = None) -> DataFrame:
+def coefficients(fitted: Any) -> DataFrame:
     """The four terms of a fitted model.
-
-    Args:
-        results: of `fit`, or another model of statsmodels with these terms.
-        freedom: degrees of freedom of t; those of the results by default.
 
     Returns:
         One row per term: term, estimate and error (percentage points), low and high (its 95 % interval), t, df,
         p_one_tailed (that the term does not raise accuracy), p_two_tailed, and p_corrected, one-tailed by Holm.
     """
-    df = freedom or results.df_resid
-    estimate, error = results.params[TERMS], results.bse[TERMS]
-    t, reach = estimate / error, special.stdtrit(df, 0.975) * error
-    table = DataFrame({
-        "term": TERMS, "estimate": estimate, "error": error, "low": estimate - reach, "high": estimate + reach,
-        "t": t, "df": df, "p_one_tailed": special.stdtr(df, -t), "p_two_tailed": 2 * special.stdtr(df, -abs(t)),
-    }).reset_index(drop=True)
-    return table.assign(p_corrected=statistics.holm(table["p_one_tailed"]))
+    table = DataFrame({"estimate": fitted.params, "error": fitted.bse})
+    table[["low", "high"]] = fitted.conf_int()
+    table = table.assign(t=fitted.tvalues, df=fitted.df_resid)
+    half = fitted.pvalues / 2
+    table = table.assign(p_one_tailed=half.where(table["t"] > 0, 1 - half), p_two_tailed=fitted.pvalues).loc[TERMS]
+    return table.assign(p_corrected=statistics.holm(table["p_one_tailed"])).reset_index(names="term")
 
 
 def printed_by_objective() -> DataFrame:
@@ -143,7 +117,7 @@ def printed_by_objective() -> DataFrame:
 
 
 def specification_curve() -> DataFrame:
-    """The printed table's terms under every natural choice of rows and column, by OLS with a constant.
+    """The printed table's terms under every natural choice of rows and column.
 
     Natural rows are those of `ROW_SETS`, and the unmixed ones with each other one.
 
@@ -187,58 +161,6 @@ def effects_by_pairs(runs: DataFrame, deviation: statistics.Deviation) -> DataFr
     return table.assign(p_corrected=statistics.holm(table["p"]))
 
 
-def _design(data: DataFrame) -> DataFrame:
-    """The terms, after a column const of ones."""
-    return data.assign(const=1.0)[["const", *TERMS]]
-
-
-def replicated(
-    table: DataFrame, outcome: str = "linear", rows: str | Sequence[str] = "unmixed+best"
-) -> tuple[DataFrame, str]:
-    """The four terms from several seeds: a random intercept for every objective.
-
-    What separates the terms is the number n of objectives, so that the coefficients keep its degrees of freedom, n - 5.
-    Least squares on the means over seeds takes the model's place where seeds are few (fewer beyond the first of an
-    objective than there are objectives), or objectives differ no more than their seeds do: it would take these for
-    rows.
-
-    Args:
-        table: one row per objective and seed, with its terms.
-        outcome: one of its measures, in percent.
-        rows: as for `fit`, errors too.
-
-    Returns:
-        Its `coefficients`; and what was fitted and what that rests on, in words.
-    """
-    data = selected(table, outcome, rows)
-    means = table.groupby(TERMS, as_index=False)[outcome].agg(lambda values: values.mean(skipna=False))
-    plain = fit(means, outcome, rows)
-    count = data.index.nunique()
-    runs = f"{count} objectives, {len(data)} runs"
-    model = _random_intercepts(data, outcome) if len(data) >= 2 * count else None
-    if model is None:
-        return coefficients(plain), f"{runs}; least squares on the means over seeds."
-    between, within = float(model.cov_re.iloc[0, 0]) ** 0.5, float(model.scale) ** 0.5
-    spread = f"beyond the terms objectives deviate by {between:.1f} points, seeds by {within:.1f}"
-    statement = f"{runs}, a random intercept for each objective; {spread}."
-    return coefficients(model, freedom=int(plain.df_resid)), statement
-
-
-def _random_intercepts(data: DataFrame, outcome: str) -> Any | None:
-    """Results of `MixedLM`; None if it does not converge, or leaves no variance between objectives."""
-    from statsmodels.regression.mixed_linear_model import MixedLM
-    from statsmodels.tools.sm_exceptions import ConvergenceWarning
-
-    model = MixedLM(data[outcome], _design(data), groups=data.index.to_numpy())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            results = model.fit(reml=True)
-        except (ConvergenceWarning, np.linalg.LinAlgError):
-            return None
-    return results if results.converged and results.cov_re.iloc[0, 0] > 1e-6 * results.scale else None
-
-
 def forest(table: DataFrame) -> DataFrame:
     """The terms in our results beside those in the printed ones, for the nine rows and for all fifteen.
 
@@ -246,18 +168,22 @@ def forest(table: DataFrame) -> DataFrame:
         table: one row per objective and seed, with its terms and `linear`, of one preset and data set.
 
     Returns:
-        The columns of `coefficients`, after rows, source ("ours" or "printed"), statement (what was fitted), preset
-        and dataset; rows of ours are missing where an objective has not been run.
+        The columns of `coefficients`, after rows, source ("ours" or "printed"), statement (what was fitted, and on how
+        many runs it rests), preset and dataset; rows of ours are missing where an objective has not been run.
     """
     preset, dataset = table.iloc[0][["preset", "dataset"]]
     column, parts = BESIDE.get(manifest.plain(dataset), "UCLA"), {}
-    for rows in ("unmixed+best", "all"):
-        fitted = fit(printed_by_objective(), column, rows)
-        said = f"{column}, {int(fitted.nobs)} objectives, least squares."
-        parts[rows, "printed", said] = coefficients(fitted)
-        if set(ROW_SETS[rows]) <= set(table["objectives"]):
-            ours, statement = replicated(table, "linear", rows)
-            parts[rows, "ours", statement] = ours
+    seeds = table.groupby(TERMS, as_index=False)["linear"]
+    means = seeds.agg(lambda values: values.mean(skipna=False))  # of a seed without a number `fit` says so
+    counts = seeds.size().set_axis(names(means))["size"]
+    for rows, objectives in ((name, ROW_SETS[name]) for name in ("unmixed+best", "all")):
+        said = f"{column}, {len(objectives)} objectives, least squares."
+        parts[rows, "printed", said] = coefficients(fit(printed_by_objective(), column, rows))
+        if {*objectives} <= {*counts.index}:
+            runs = counts[objectives]
+            each = f"{runs.min()} each" if runs.nunique() == 1 else f"{runs.min()} to {runs.max()} each"
+            said = f"{len(objectives)} objectives, {runs.sum()} runs, {each}; least squares on the means over seeds."
+            parts[rows, "ours", said] = coefficients(fit(means, "linear", rows))
     effects = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
     effects.insert(3, "preset", preset)
     effects.insert(4, "dataset", dataset)

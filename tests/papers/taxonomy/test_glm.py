@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from pandas import DataFrame, concat
+import statsmodels.formula.api as smf
+from pandas import DataFrame
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -77,93 +77,66 @@ TABLE = printed("taxonomy")
 
 
 @pytest.mark.parametrize(("table", "arguments", "message"), [
-    (TABLE, {"outcome": "UCL"}, "no column UCL; its columns are AE, CE, AD, CD, UCLA"),
+    (TABLE, {"outcome": "UCL"}, "did you mean 'UCLA'. column='UCL' is not one of: AE, CE, AD, CD, UCLA"),
+    (TABLE.drop(columns="AD"), {}, "column='AD' is not one of: AE, CE, CD"),
     (TABLE.assign(AE=2), {}, "AE, CE, AD, CD should be 0 or 1"),
     (TABLE.assign(UCLA=np.nan), {}, "UCLA has no number for AE, AE.CD"),
     (TABLE.assign(UCLA="high"), {}, "UCLA has no number"),
     (TABLE, {"rows": "best"}, "rows='best' is not one of: all, unmixed, unmixed.best"),
     (TABLE, {"rows": "CE,CE+XD"}, "rows='CE.XD' is not one of"),
-    (TABLE, {"rows": ["AE", "CE", "AD", "CD", "AE+CE"]}, "do not tell const, AE, CE, AD, CD apart with a row to spare"),
+    (TABLE, {"rows": ["AE", "CE", "AD", "CD", "AE+CE"]}, "do not tell AE, CE, AD, CD apart with a row to spare"),
     (TABLE, {"rows": ["AE", "CE", "AE+CE", "AE+AD", "CE+AD", "AE+CE+AD", "AD"]}, "do not tell"),
     (TABLE[~glm.names(TABLE).isin(["AD+CD", "CE+AD+CD"])], {"rows": "all"},
-     r"need AD\+CD, CE\+AD\+CD, which the table lacks"),
-    (TABLE.iloc[[*range(15), 3]], {"rows": "all"}, "CD have several rows"),
+     r"UCLA has no number for AD\+CD, CE\+AD\+CD; run them"),
+    (TABLE.iloc[[*range(15), 3]], {"rows": "all"}, "CD have several rows; give their means"),
 ])
 def test_what_cannot_be_fitted_is_refused(table, arguments, message):
     with pytest.raises(ValueError, match=message):
         glm.fit(table, **({"outcome": "UCLA"} | arguments))
 
 
-def seeds_of(count, *, objective=5.0, seed=1.0, names=ALL):
-    """Accuracies 60 + 5 CE + 8 AD, a deviation for each objective and one for each seed."""
+def seeds_of(*counts, names=ALL):
+    """Accuracies 60 + 5 CE + 8 AD, a deviation for each objective and one for each of its seeds, in turn so many."""
     draw, rows = np.random.default_rng(0), []
-    for name in names:
+    for place, name in enumerate(names):
         terms = [int(term in name.split("+")) for term in glm.TERMS]
-        mean = 60 + 5 * terms[1] + 8 * terms[2] + objective * draw.standard_normal()
-        rows += [[name, *terms, number, mean + seed * draw.standard_normal()] for number in range(count)]
-    return DataFrame(rows, columns=["objectives", *glm.TERMS, "seed", "linear"])
+        mean = 60 + 5 * terms[1] + 8 * terms[2] + 5 * draw.standard_normal()
+        rows += [[name, *terms, number, mean + draw.standard_normal()] for number in range(counts[place % len(counts)])]
+    table = DataFrame(rows, columns=["objectives", *glm.TERMS, "seed", "linear"])
+    return table.assign(preset="paper", dataset="ucla")
 
 
-def means_of(table):
-    return table.groupby(["objectives", *glm.TERMS], as_index=False)["linear"].mean()
-
-
-@pytest.mark.parametrize("rows", ["unmixed+best", "all"])
-def test_of_equally_many_seeds_the_mixed_model_is_least_squares_on_means(rows):
-    """A balanced random intercept has in closed form the estimates and errors of the means."""
+def test_of_equally_many_seeds_a_random_intercept_gives_the_same():
+    """The mixed model of all runs, by restricted likelihood."""
     table = seeds_of(3)
-    found, statement = glm.replicated(table, "linear", rows)
-    expected = glm.coefficients(glm.fit(means_of(table), "linear", rows))
-    assert "random intercept for each objective" in statement
-    for column in ("estimate", "error", "low", "high", "p_two_tailed", "df"):
-        assert found[column].to_numpy() == pytest.approx(expected[column].to_numpy(), rel=2e-3)
+    ours = glm.forest(table).query("source == 'ours' and rows == 'all'")
+    mixed = smf.mixedlm("linear ~ AE + CE + AD + CD", table, groups=table["objectives"]).fit(reml=True)
+    assert ours["estimate"].tolist() == pytest.approx(mixed.params[glm.TERMS].tolist(), rel=2e-3)
+    assert ours["error"].tolist() == pytest.approx(mixed.bse[glm.TERMS].tolist(), rel=2e-3)
+    assert (ours["df"] == 10).all()
 
 
-def test_more_seeds_are_no_more_rows():
-    """Ten times the seeds leave the errors where they are: objectives differ, and there are no more of these."""
-    few, many = (glm.replicated(seeds_of(count), "linear", "all")[0] for count in (3, 30))
-    rows = seeds_of(30)
-    naive = sm.OLS(rows["linear"], sm.add_constant(rows[glm.TERMS])).fit().bse[glm.TERMS].to_numpy()
-    assert set(few["df"]) == set(many["df"]) == {10}
-    assert (many["error"] > 0.7 * few["error"]).all() and (many["error"] > 3 * naive).all()
-    statement = glm.replicated(seeds_of(40, objective=6.0, seed=2.0), "linear", "all")[1]
-    assert statement.startswith("15 objectives, 600 runs") and statement.endswith("seeds by 2.0.")
-
-
-@pytest.mark.parametrize(("repeated", "mixed"), [(0, False), (8, False), (9, True)])
-def test_few_seeds_give_least_squares_on_means_and_say_so(repeated, mixed):
-    table = seeds_of(2, names=NINE)
-    table = table[(table["seed"] == 0) | table["objectives"].isin(NINE[:repeated])]
-    found, statement = glm.replicated(table)
-    assert ("random intercept for each" in statement) == mixed
-    if not mixed:
-        assert statement == f"9 objectives, {9 + repeated} runs; least squares on the means over seeds."
-        plain = glm.coefficients(glm.fit(means_of(table), "linear"))
-        assert found["estimate"].tolist() == pytest.approx(plain["estimate"].tolist()) and set(found["df"]) == {4}
-
-
-def test_objectives_that_differ_no_more_than_seeds_are_not_taken_for_rows():
-    table = seeds_of(4, objective=0.0, seed=0.0)
-    pattern = np.tile([-3.0, -1.0, 1.0, 3.0], 15)  # every objective has the same mean beyond its terms
-    statement = glm.replicated(table.assign(linear=table["linear"] + pattern), "linear", "all")[1]
-    assert statement.endswith("least squares on the means over seeds.")
+@pytest.mark.parametrize(("counts", "said"), [
+    ((2,), "9 objectives, 18 runs, 2 each; least squares on the means over seeds."),
+    ((1, 3, 2), "9 objectives, 18 runs, 1 to 3 each; least squares on the means over seeds."),
+])
+def test_it_is_said_on_how_many_runs_a_model_rests_and_how_unequal_they_are(counts, said):
+    assert glm.forest(seeds_of(*counts, names=NINE)).query("source == 'ours'")["statement"].unique() == [said]
 
 
 def test_a_seed_without_the_measure_is_named():
-    table = concat([seeds_of(1, names=NINE), seeds_of(1, names=["AE"]).assign(seed=5)]).assign(knn1=50.0)
-    table.iloc[0, table.columns.get_loc("knn1")] = np.nan
-    with pytest.raises(ValueError, match="knn1 has no number for AE"):
-        glm.replicated(table, "knn1")
+    table = seeds_of(2, names=NINE)
+    table.loc[0, "linear"] = np.nan
+    with pytest.raises(ValueError, match="linear has no number for AE; run them"):
+        glm.forest(table)
 
 
 def test_the_forest_has_ours_beside_the_printed_ones():
-    table = seeds_of(2).assign(preset="paper", dataset="ucla")
+    table = seeds_of(2)
     found = glm.forest(table).set_index(["rows", "source"])
     assert found.groupby(level=[0, 1]).size().to_dict() == dict.fromkeys(
         [("all", "ours"), ("all", "printed"), ("unmixed+best", "ours"), ("unmixed+best", "printed")], 4)
     assert found.loc[("unmixed+best", "printed"), "t"].iloc[2] == pytest.approx(2.394, abs=5e-4)
-    expected = glm.coefficients(glm.fit(means_of(table), "linear", "all"))["estimate"]
-    assert found.loc[("all", "ours"), "estimate"].to_numpy() == pytest.approx(expected, abs=0.02)
     ntu = glm.forest(table.assign(dataset="ntu")).set_index(["rows", "source"])
     assert ntu.loc[("all", "printed"), "estimate"].to_numpy() == pytest.approx(oracle("NTU_1layer", ALL)[0])
     nine = glm.forest(table[table["objectives"].isin(NINE)])
