@@ -179,7 +179,8 @@ def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_m
     experiments.warn_once.cache_clear()
     rows = repro.run_table(name, train="never", **arguments)
     pd.testing.assert_frame_equal(rows, results(saved))
-    assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
+    told = f"{arguments['dataset']} is not here: the committed results of {saved} are shown\n"
+    assert told in capsys.readouterr().err
     assert {run.id for run in experiments.runs_of(name, train="never", **arguments)} == find(saved).asked().keys()
     for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
         with pytest.raises(FileNotFoundError) as error:

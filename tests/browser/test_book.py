@@ -10,6 +10,7 @@ import made_up_book
 import nbformat
 import pytest
 from browsing import watched
+from bs4 import BeautifulSoup
 
 from repro import book
 from repro.data import manifest
@@ -20,6 +21,8 @@ ROOT = manifest.project_root()
 LINKS = "links => links.map(link => link.href)"
 BROKEN = "images => images.filter(image => !image.complete || !image.naturalWidth).map(image => image.src)"
 LIGHTNESS = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
+FORBIDDEN = ["base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg"]
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -48,6 +51,35 @@ def served(folder):
         finally:
             server.shutdown()
             thread.join()
+
+
+def article(site, page):
+    """The article of a page: what of it is no heading, menu or script of the book's own."""
+    return BeautifulSoup((site / page).read_text(), "html.parser").article
+
+
+def test_what_a_notebook_shows_is_there(site):
+    page = article(site, "notebooks/notebook.html")
+    assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
+    assert len(page("img")) == 2 and len(page("table")) == 1 and page("a", href="../index.html")
+
+
+def test_no_output_runs_loads_or_leads_away(site):
+    page = article(site, "notebooks/hostile.html")
+    assert "<script>the last output</script>" in page.text  # all of them were read
+    assert page(FORBIDDEN) == []
+    leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
+               if (name in LEADING or name.startswith("on")) and "evil" in value]
+    assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
+    assert not article(site, "runs.html")(onerror=True)
+    assert "document.title='evil'</script><script>" not in (site / "runs.html").read_text()
+
+
+def test_every_page_forbids_what_is_elsewhere(site):
+    for path in site.rglob("*.html"):
+        if "_static" not in path.parts:
+            text = path.read_text()
+            assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
 
 
 def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, site):
