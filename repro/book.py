@@ -31,15 +31,14 @@ LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_th
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
 HIDDEN = ["study", "digest", "changes", "cost", "named", "commit"]  # of a run, on the page of runs
-FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed", "version", "finished"]  # columns of that page
+FIRST = ["trains", "accuracy", "changed", "dataset", "seed", "version", "preset", "finished"]  # columns of that page
 RUNS = """---
 html_theme.sidebar_secondary.remove: true
 ---
 # All runs
 
-A row per finished run, yours among ours, the newest version first: what it trains, its accuracy in percent (of the
-linear probe, or after fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of
-headings filter, the field above them searches. [Columns and words](docs/words.md).
+A row per finished run, yours among ours, the newest first. Accuracy is in percent, of the linear probe or after
+fine-tuning. Arrows sort, fields of headings filter, the field above them searches. [Words](docs/words.md).
 """
 SMOKE = "\n\n**A smoke run**, one epoch on bundled data, as nothing of this table is finished: its numbers say nothing."
 SHORT = {"preset": "smoke"}
@@ -123,7 +122,7 @@ def execute_one(path: Path, executed: Path, runs: str) -> tuple[Path, str]:
             execution_timeout=SLOW, store_widget_state=False, extra_arguments=kernel)
     except papermill.PapermillExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
-    except (TimeoutError, RuntimeError, ValueError) as failure:  # a cell that takes too long, a kernel that died
+    except (TimeoutError, RuntimeError) as failure:  # a cell that takes too long, a kernel that died
         error = f"{type(failure).__name__}: {failure}"
     print(f"{path.stem}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return executed, error
@@ -159,15 +158,15 @@ def write_runs(studies: dict[str, DataFrame], source: Path) -> None:
 
 def columns_of_page(runs: DataFrame) -> DataFrame:
     """Runs of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then id."""
-    shown = runs.drop(columns=HIDDEN).assign(
-        trains=runs["named"],
-        accuracy=pd.Series([run.get(run["measure"]) for run in runs.to_dict("records")], runs.index, dtype=float),
-        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in runs["changes"]],
-        hours=runs["cost"].str.get("seconds").astype(float) / 3600,
-    )
+    newest = runs.sort_values(["version", "finished"], ascending=False, kind="stable")
+    shown = newest.drop(columns=HIDDEN).assign(
+        trains=newest["named"], finished=newest["finished"].str[:10],
+        accuracy=[run.get(run["measure"]) for run in newest.to_dict("records")],
+        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in newest["changes"]],
+        hours=newest["cost"].str.get("seconds").astype(float) / 3600)
     varying = [name for name in shown.columns.drop([*FIRST, "id"])
                if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*FIRST, *varying, "id"]].sort_values(["version", "finished"], ascending=False, kind="stable")
+    shown = shown[[*FIRST, *varying, "id"]].astype({"accuracy": float})
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")

@@ -40,10 +40,9 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
         Arguments of `repro.run_table` and `repro.experiments.runs_of`, without `train`.
 
     Raises:
-        TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
-        ValueError: if a parameter has a value that does not exist; the message names those that do.
-        FileNotFoundError: if the data set is not there, saying where to get it and where to put it; with
-            train="never" only where no results on it come along.
+        TypeError, ValueError: for a plain value that is no parameter, or a value that does not exist; named are those
+            there are.
+        FileNotFoundError: if the data are not here, and with train="never" no results on them come along.
         OSError: if REPRO_RUNS cannot be written.
     """
     store = Store()
@@ -85,19 +84,22 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
     rows = in_text(table).dropna(axis="columns", how="all")
     rows = rows[sorted(rows, key=lambda name: name == "changed")]
-    shared = [name for name in rows.columns[1:].difference(RESULTS, sort=False)
-              if len(rows) > 1 and rows[name].astype(str).nunique() == 1]
-    above = ", ".join(f"{name} {rows[name].iloc[0]}" for name in shared if rows[name].iloc[0] != "")
-    styled = rows.drop(columns=shared).style.hide(axis="index").format(na_rep="", escape="html")
-    measures = [*rows.columns[rows.columns.get_loc("ours"):]]
-    for name, values in rows.drop(columns=shared).select_dtypes("float").items():
+    decimals, measures = {}, rows.columns[rows.columns.get_loc("ours"):]
+    for name, values in rows.select_dtypes("float").items():
         texts = [np.format_float_positional(value, trim="-") for value in values.dropna()]
         exact = max(len(text.partition(".")[2]) for text in texts)
-        most = precision + 2 * bool(values.abs().max() < 1) if name in measures else exact
-        styled.format(precision=min(exact, most), na_rep="", subset=[name])
+        most = precision + 2 * bool(name not in RESULTS and values.abs().max() < 1) if name in measures else exact
+        decimals[name] = f"{{:.{min(exact, most)}f}}"
+    shared = [name for name in rows.columns[1:].difference(RESULTS, sort=False)
+              if len(rows) > 1 and rows[name].astype(str).nunique() == 1]
+    values = {name: decimals.get(name, "{}").format(rows[name].iloc[0]) for name in shared}
+    above = ", ".join(f"{name} {value}" for name, value in values.items() if value)
+    styled = rows.drop(columns=shared).style.hide(axis="index").format(na_rep="", escape="html")
+    styled.format({name: text for name, text in decimals.items() if name not in shared}, na_rep="")
     lines = [f"<div>{html.escape(line)}</div>" for line in (above, *remarks(table))]
-    left = [{"selector": "caption", "props": "text-align: left"}, {"selector": "caption div", "props": "max-width: 60em"}]
-    return styled.set_table_styles(left).set_caption("".join(lines))
+    props = {"caption": "text-align: left", "caption div": "max-width: 60em"}
+    styled.set_table_styles([{"selector": name, "props": value} for name, value in props.items()])
+    return styled.set_caption("".join(lines))
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

@@ -24,7 +24,8 @@ BEGUN = "from repro import notebook\nsettings = notebook.begin(globals(), 'taxon
 def test_runs_begin_with_accuracy_and_changes_and_have_what_varies():
     studies = made_up_book.runs()
     skeletons, images = book.columns_of_page(studies["skeletons"]), book.columns_of_page(studies["images"])
-    assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "preset", "seed"]
+    assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "seed", "version"]
+    assert skeletons["id"].tolist() == ["k2", "k3", "k1"] and skeletons["finished"].tolist()[0] == "2026-11-23"
     assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "id"
     rows = skeletons.set_index("id")
     assert rows.loc["k1", ["accuracy", "changed"]].tolist() == [80.25, ""]

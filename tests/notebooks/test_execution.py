@@ -7,7 +7,7 @@ import re
 
 import pandas as pd
 import pytest
-from executed_notebooks import FOLDER, SMOKE, code_cells, execute, executed, outputs, printed, tables
+from executed_notebooks import SMOKE, executed, outputs, printed, tables
 from PIL import Image
 
 pytestmark = pytest.mark.usefixtures("clips_prepared")
@@ -113,8 +113,8 @@ def test_category_diversity_of_two_samplers(tmp_path):
     assert [row[:2] for row in rows(notebook)] == [
         [sampler, modality] for sampler in ("gradient", "random") for modality in ("video", "audio")
     ]
-    assert all(1 <= float(row[2]) <= 32 and 20 < float(row[3]) < 28 for row in rows(notebook))  # ours, expected
-    assert "changed iterations=3" in tables(notebook)[0]
+    assert all(1 <= float(row[2]) <= 32 for row in rows(notebook))  # ours
+    assert re.search(r"changed iterations=3,.* expected 2[0-7]\.\d\d", tables(notebook)[0])
     assert len(runs(tmp_path)) == 2 and len(outputs(notebook, "image/png")) == 2  # shares and curves
     uniform = tables(notebook)[-1]
     assert "72.0" in uniform and "36.7" in uniform
@@ -159,13 +159,3 @@ def test_claims_are_filtered_and_name_experiments(tmp_path):
     assert "printed_by_objective" in table
     assert "T-10" in discrepancies and "C-1" not in discrepancies
     assert len(outputs(notebook, "image/png")) == 1
-
-
-def test_a_wrong_parameter_stops_the_notebook(tmp_path):
-    process, notebook = execute("taxonomy", tmp_path, datset="ucla", **SMOKE)
-    assert process.returncode != 0 and "did you mean 'dataset'" in process.stderr
-    assert {path.name for path in (tmp_path / "runs").glob("*")} <= {"prepared"}
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
-    failed = [any(output.output_type == "error" for output in cell.outputs) for cell in cells].index(True)
-    assert cells[failed].source == code_cells(FOLDER / "taxonomy.ipynb")[1].source
-    assert not any(cell.outputs for cell in cells[failed + 1 :])
