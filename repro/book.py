@@ -7,6 +7,7 @@
 import html
 import importlib.util
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def gather(root: Path, source: Path) -> None:
         copy: Any = shutil.copytree if (root / name).is_dir() else shutil.copy
         copy(root / name, source / name)
     first = "".join((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/contents.txt"))
+    first = re.sub(r'<img src="(.*?)" width="(\d+)" alt="(.*?)">', r"![\3](\1){width=\2px}", first)
     (source / "index.md").write_text(first, encoding="utf-8")
 
 
