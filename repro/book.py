@@ -7,6 +7,7 @@
 import html
 import importlib.util
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -113,6 +114,7 @@ def execute_one(path: Path, executed: Path, runs: str) -> tuple[Path, str]:
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # notebooks share the cores, and more threads wait for one another
     began, notebook, error = time.monotonic(), nbformat.read(path, as_version=4), ""
     arguments, kernel = arguments_of(notebook.metadata), ["--log-level=CRITICAL"]  # one that is stopped says so
     if arguments == SHORT:
