@@ -84,7 +84,7 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
     rows = in_text(table).dropna(axis="columns", how="all")
     rows = rows[sorted(rows, key=lambda name: name == "changed")]
-    decimals, measures = {}, rows.columns[rows.columns.get_loc("ours"):]
+    decimals, measures = {}, table.columns[table.columns.get_loc("ours"):]
     for name, values in rows.select_dtypes("float").items():
         texts = [np.format_float_positional(value, trim="-") for value in values.dropna()]
         exact = max(len(text.partition(".")[2]) for text in texts)
@@ -94,8 +94,8 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
               if len(rows) > 1 and rows[name].astype(str).nunique() == 1]
     values = {name: decimals.get(name, "{}").format(rows[name].iloc[0]) for name in shared}
     above = ", ".join(f"{name} {value}" for name, value in values.items() if value)
-    styled = rows.drop(columns=shared).style.hide(axis="index").format(na_rep="", escape="html")
-    styled.format({name: text for name, text in decimals.items() if name not in shared}, na_rep="")
+    formats: Any = {name: text for name, text in decimals.items() if name not in shared}
+    styled = rows.drop(columns=shared).style.hide(axis="index").format(formats, na_rep="", escape="html")
     lines = [f"<div>{html.escape(line)}</div>" for line in (above, *remarks(table))]
     props = {"caption": "text-align: left", "caption div": "max-width: 60em"}
     styled.set_table_styles([{"selector": name, "props": value} for name, value in props.items()])
