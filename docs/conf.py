@@ -12,6 +12,7 @@ root_doc = "index"
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
 nb_execution_mode = "off"     # `repro report` has executed them
+nb_merge_streams = True
 nb_output_stderr = "remove"   # bars of progress
 nb_render_markdown_format = "myst"  # so that links of outputs lead to pages
 nb_ipywidgets_js = {}         # widgets are for JupyterLab; here their pictures stay
@@ -47,8 +48,17 @@ def clean_outputs(app, doctree, page):
             raw.replace_self(nodes.raw("", html, format="html"))
 
 
+def leave_out_of_search(app, env):
+    """Let the search find the text of a results notebook once, on the page of its paper."""
+    for page in env.found_docs:
+        if page.startswith("notebooks/results"):
+            env.metadata[page]["nosearch"] = "true"
+    return []
+
+
 def setup(app):
     """What Sphinx calls first."""
     app.connect("html-page-context", add_policy)
     app.connect("doctree-resolved", clean_outputs)
+    app.connect("env-updated", leave_out_of_search)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

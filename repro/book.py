@@ -7,23 +7,24 @@
 import html
 import importlib.util
 import logging
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
-from tqdm import tqdm
 
 from repro.data import manifest
 from repro.data.disk import naming, scratch
 from repro.data.parallel import run_jobs
-from repro.experiments import Experiment, by_study, experiments
+from repro.experiments import by_study, find
 from repro.report.style import spoken
 from repro.run.device import cores
 from repro.run.store import everything
@@ -31,24 +32,20 @@ from repro.run.store import everything
 LIBRARIES = ("itables", "myst_nb", "nh3", "papermill", "sphinx", "sphinx_book_theme")
 GENERATOR = 'content="repro report"'  # by which a folder of ours is known
 GATHERED = ("RESULTS.md", "SECURITY.md", "CITATION.cff", "LICENSE", "docs", "figures", "weights")
-TRAINS = ("weights",)  # notebooks that train what is missing
-HIDDEN = ["study", "digest", "changes", "cost", "named", "commit", "finished"]  # of a run, on the page of runs
-FIRST = ["trains", "accuracy", "changed", "dataset", "preset", "seed"]  # columns of the page of runs
+HIDDEN = ["study", "digest", "changes", "cost", "named", "commit"]  # of a run, on the page of runs
+FIRST = ["trains", "accuracy", "changed", "dataset", "seed", "version", "preset", "finished"]  # columns of that page
 RUNS = """---
 html_theme.sidebar_secondary.remove: true
 ---
 # All runs
 
-A row per finished run, yours among ours: what it trains, its accuracy in percent (of the linear probe, or after
-fine-tuning), what it changes of its preset, then everything else. Arrows sort, the fields of headings filter, the field
-above them searches. [Columns and words](docs/words.md).
+A row per finished run, yours among ours, the newest first. Accuracy is in percent, of the linear probe or after
+fine-tuning. Arrows sort, fields of headings filter, the field above them searches. [Words](docs/words.md).
 """
-SMOKE = ("\n\n**No result:** *{error}*. What follows is a smoke run of bundled data, one epoch, which shows what the "
-         "notebook does; its numbers say nothing about the paper.")
+SMOKE = "\n\n**A smoke run**, one epoch on bundled data, as nothing of this table is finished: its numbers say nothing."
 SHORT = {"preset": "smoke"}
 RAW = "``````{{raw}} html\n{}\n``````"  # HTML in a page of Markdown
 SLOW = 900  # seconds that one cell of a notebook may take
-AT_ONCE = 4  # notebooks, each of which takes a gigabyte of memory or two
 
 
 def build(output: Path) -> tuple[Path, dict[str, str]]:
@@ -96,87 +93,55 @@ def gather(root: Path, source: Path) -> None:
 
 
 def execute(notebooks: Path, target: Path) -> dict[str, str]:
-    """Execute the notebooks of a folder into another one; of those that fail, which are left out, return the errors.
+    """Execute the notebooks of a folder into another one; returns the errors of those that fail, which are left out.
 
-    Some are executed at once, and a line for each says how long it took. What is trained lies in a folder of runs that
-    ends with the book: an export would put it in place of what is committed.
+    As many as there are cores are executed at once. Smoke runs are in a folder that ends with the book.
     """
     target.mkdir(parents=True)
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as runs:
         jobs = [(path, target / path.name, runs) for path in sorted(notebooks.glob("*.ipynb"))]
-        done = run_jobs(executed_or_smoke, jobs, min(cores(), AT_ONCE, len(jobs)))
-        for name, error, seconds in tqdm(done, "notebooks", len(jobs), file=sys.stderr):
-            tqdm.write(f"{name}: {seconds:.0f} s", file=sys.stderr)
+        for path, error in run_jobs(execute_one, jobs, min(cores(), len(jobs))):
             if error:
-                failed[name] = error
+                path.unlink(missing_ok=True)
+                failed[path.stem] = error
     return dict(sorted(failed.items()))
 
 
-def executed_or_smoke(path: Path, executed: Path, runs: str) -> tuple[str, str, float]:
-    """Execute a notebook; returns its name, what went wrong if nothing is to be shown of it, and the seconds it took.
-
-    One of a table of which nothing is finished, or that fails, as where weights are elsewhere, has a smoke run instead
-    in the folder `runs`, and says so and why.
-    """
+def execute_one(path: Path, executed: Path, runs: str) -> tuple[Path, str]:
+    """Execute a notebook, a smoke run in the folder `runs`; returns the executed one, and what went wrong, or ""."""
     import nbformat
-
-    began, arguments = time.monotonic(), arguments_of(path)
-    error = "nothing of this table is finished" if arguments == SHORT else _execute(
-        path, executed, arguments, runs if path.stem in TRAINS else None)
-    if error and arguments and not _execute(path, executed, SHORT, runs):
-        notebook = nbformat.read(executed, as_version=4)
-        notebook.cells[0].source += SMOKE.format(error=error)
-        nbformat.write(notebook, executed)
-        error = ""
-    if error:
-        executed.unlink(missing_ok=True)
-    return path.stem, error, time.monotonic() - began
-
-
-def _execute(path: Path, executed: Path, arguments: dict[str, Any], runs: str | None = None) -> str:
-    """Execute a notebook, REPRO_RUNS being `runs` if that is given; returns what went wrong, or ""."""
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns about fields that a notebook does not name
-    kernel = ["--log-level=CRITICAL"]  # one that is stopped says so
-    if runs:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # notebooks share the cores, and more threads wait for one another
+    began, notebook, error = time.monotonic(), nbformat.read(path, as_version=4), ""
+    arguments, kernel = arguments_of(notebook.metadata), ["--log-level=CRITICAL"]  # one that is stopped says so
+    if arguments == SHORT:
         kernel.append(f"--IPKernelApp.exec_lines=import os; os.environ['REPRO_RUNS'] = {runs!r}")
+        notebook.cells[0].source += SMOKE
     try:
         papermill.execute_notebook(
-            path, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False, execution_timeout=SLOW,
-            store_widget_state=False, extra_arguments=kernel)
-    except papermill.PapermillExecutionError as error:
-        return f"{error.ename}: {error.evalue}"
-    except (TimeoutError, RuntimeError, ValueError) as error:  # a cell that takes too long, a kernel that died
-        return f"{type(error).__name__}: {error}"
-    return ""
+            notebook, executed, arguments, cwd=path.parent, progress_bar=False, log_output=False,
+            execution_timeout=SLOW, store_widget_state=False, extra_arguments=kernel)
+    except papermill.PapermillExecutionError as failure:
+        error = f"{failure.ename}: {failure.evalue}"
+    except (TimeoutError, RuntimeError) as failure:  # a cell that takes too long, a kernel that died
+        error = f"{type(failure).__name__}: {failure}"
+    print(f"{path.stem}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return executed, error
 
 
-def arguments_of(notebook: Path) -> dict[str, Any]:
-    """What a notebook is executed with: one whose metadata name a table trains nothing, others are executed as is.
-
-    The table's own notebook shows the first of its experiments whose data are here, or else the first; others what is
-    finished of the table with its defaults, or a smoke run where nothing is.
+def arguments_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What a notebook is executed with: the arguments of the experiment that its metadata name, of which it trains
+    nothing; those of a smoke run if nothing of it is finished. A notebook that names none is executed as it is.
     """
-    import nbformat
-
-    table = nbformat.read(notebook, as_version=4).metadata.get("table")
-    if table is None:
+    if "experiment" not in metadata:
         return {}
-    of_table = [experiment for experiment in experiments().values() if experiment.table == table]
-
-    def here(experiment: Experiment) -> bool:
-        try:
-            return experiment.at_hand.asked().keys() == experiment.asked().keys()
-        except (FileNotFoundError, ValueError):  # not here, or damaged
-            return False
-
-    if saved := [experiment for experiment in of_table if experiment.data and table == notebook.stem]:
-        shown = next(filter(here, saved), saved[0])
-        return {name: value for name, value in shown.arguments.items() if value is not None} | {"train": "never"}
-    defaults = [id for experiment in of_table if not experiment.data for id in experiment.asked()]
-    return {"train": "never"} if everything()["id"].isin(defaults).any() else SHORT
+    experiment = find(metadata["experiment"])
+    if not everything()["id"].isin([*experiment.asked()]).any():
+        return SHORT
+    return {name: value for name, value in experiment.arguments.items() if value is not None} | {"train": "never"}
 
 
 def write_runs(studies: dict[str, DataFrame], source: Path) -> None:
@@ -197,15 +162,15 @@ def write_runs(studies: dict[str, DataFrame], source: Path) -> None:
 
 def columns_of_page(runs: DataFrame) -> DataFrame:
     """Runs of a study as the page shows them: `FIRST`, then measures and the fields in which they differ, then id."""
-    shown = runs.drop(columns=HIDDEN).assign(
-        trains=runs["named"],
-        accuracy=pd.Series([run.get(run["measure"]) for run in runs.to_dict("records")], runs.index, dtype=float),
-        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in runs["changes"]],
-        hours=runs["cost"].str.get("seconds").astype(float) / 3600,
-    )
+    newest = runs.sort_values(["version", "finished"], ascending=False, kind="stable")
+    shown = newest.drop(columns=HIDDEN).assign(
+        trains=newest["named"], finished=newest["finished"].str[:10],
+        accuracy=[run.get(run["measure"]) for run in newest.to_dict("records")],
+        changed=[", ".join(spoken(*change) for change in changes.items()) for changes in newest["changes"]],
+        hours=newest["cost"].str.get("seconds").astype(float) / 3600)
     varying = [name for name in shown.columns.drop([*FIRST, "id"])
                if len(shown) == 1 or shown[name].astype(str).nunique() > 1]
-    shown = shown[[*FIRST, *varying, "id"]].sort_values(["preset", "dataset", "changed", "trains", "seed"])
+    shown = shown[[*FIRST, *varying, "id"]].astype({"accuracy": float})
     numbers = shown.select_dtypes("float").columns
     shown[numbers] = shown[numbers].map(lambda value: float(f"{value:.4g}"))
     return shown.astype(object).where(pd.notna(shown), "")

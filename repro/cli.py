@@ -350,8 +350,8 @@ def report(
 ) -> None:
     """Execute the notebooks and build the book: README, results, papers, notebooks, all runs; print its first page.
 
-    Takes minutes, and the libraries of requirements-dev.txt. A notebook that fails is left out and named at the end;
-    then it ends with status 1. A book that is there already is replaced when the new one is whole.
+    Takes minutes, trains nothing, and needs the libraries of requirements-dev.txt. A notebook that fails is left out
+    and named at the end; then it ends with status 1. A book that is there is replaced when the new one is whole.
 
     With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
     --output; a cell whose numbers no longer bear out its verdict stops it.

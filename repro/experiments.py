@@ -258,11 +258,11 @@ class Experiment:
 
     @property
     def committed(self) -> "Experiment | None":
-        """The same on the data of a saved experiment that has all of its recipes, if there is one."""
+        """The same on the data of a saved experiment that has all of its recipes, and by its name, if there is one."""
         recipes = self.recipes
         for saved in experiments().values():
             if saved.data and saved.dataset == self.dataset and recipes <= saved.recipes:
-                return dataclasses.replace(self, data=saved.data)
+                return dataclasses.replace(self, name=saved.name, data=saved.data)
         return None
 
     @property
@@ -417,13 +417,17 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     if train == "never":
         if experiment.data and asked_for.recipes <= experiment.recipes:
             return asked_for
+        committed = here.committed
         try:
-            here.asked(device)
+            if not committed or everything()["id"].isin([*here.asked(device)]).any():
+                return here
+            lacking = "nothing is trained on the data that are here"
         except FileNotFoundError:
-            if not (committed := here.committed):
+            if not committed:
                 raise
-            warn_once(f"{committed.dataset} is not here: the results that come along are shown")
-            return committed
+            lacking = f"{committed.dataset} is not here"
+        warn_once(f"{lacking}: the committed results of {committed.name} are shown")
+        return committed
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():
         tqdm.write(f"the data at hand are others than those that the committed runs of {name} were trained on: "
                    "what is trained here stands beside them", file=sys.stderr)

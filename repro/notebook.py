@@ -1,53 +1,58 @@
 """The third cell of every notebook: stop at a misspelt or impossible parameter before anything is computed."""
 
+import contextlib
 import html
 import inspect
+import linecache
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
+import numpy as np
+from IPython import get_ipython
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
-from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run import device as devices
-from repro.run.store import Store, everything
+from repro.run.store import Store, everything, rows_of
 
 PLAIN = (str, int, float, bool, list, tuple, dict, set, type(None))
+MENDED_BY_A_READER = (TypeError, ValueError, OSError, FloatingPointError)  # errors that say what to do
+RESULTS = ("ours", "std", "printed", "difference")  # columns of a table that stay, whatever is in them
 
 
 def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     """The notebook's parameters, checked; prints the environment and what there is to do.
 
     papermill only warns about a name that the notebook does not have; here it may be any field of the table's recipe,
-    and all else is an error.
+    and all else is an error. From here on an error that this package raises is one line.
 
     Args:
         namespace: the notebook's `globals()`; names are checked the first time in a kernel.
         table: its name.
 
     Returns:
-        Arguments of `repro.run_table` and `Table.runs`, without `train`.
+        Arguments of `repro.run_table` and `repro.experiments.runs_of`, without `train`.
 
     Raises:
-        TypeError: if the namespace holds a plain value that is no parameter; the message names those there are.
-        ValueError: if a parameter has a value that does not exist; the message names those that do.
-        FileNotFoundError: if the data set is not there, saying where to get it and where to put it; with
-            train="never" only where no results on it come along.
+        TypeError, ValueError: for a plain value that is no parameter, or a value that does not exist; named are those
+            there are.
+        FileNotFoundError: if the data are not here, and with train="never" no results on them come along.
         OSError: if REPRO_RUNS cannot be written.
     """
     store = Store()
     settings = _checked(namespace, [*find_table(table).parameters, "train"])
-    train = choose("train", settings.pop("train", "missing"), ("missing", "never"))
+    train = settings.pop("train", "missing")
     store.require_usable()
-    planned = runs_of(table, train=train, **settings)
-    if train == "never":
-        finished = everything()["id"].isin([run.id for run in planned]).sum()
-    else:
-        finished = sum(store.folder(run).result is not None for run in planned)
-    _print_environment(settings)
+    with contextlib.redirect_stderr(sys.stdout):  # whose results these are is part of the page
+        planned = runs_of(table, train=train, **settings)
+    known = everything() if train == "never" else rows_of(planned, store)
+    finished = known["id"].isin([run.id for run in planned]).sum()
     print(f"{len(planned)} runs of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
     return settings
 
@@ -63,41 +68,59 @@ def begin_reading(namespace: dict[str, Any], read: Callable[..., Any]) -> Any:
         TypeError, ValueError: as `begin`, or as `read` does.
     """
     names = [*inspect.signature(read).parameters]
-    try:
-        settings = _checked(namespace, [*dict.fromkeys([*names, "device"])])
-    except TypeError as error:
-        raise TypeError(f"{error}: it trains nothing, and has no preset, seeds or fields") from error
-    _print_environment(settings)
-    return read(**{name: value for name, value in settings.items() if name in names})
+    settings = _checked(namespace, [*names, "device"])
+    return read(**{name: settings[name] for name in names if name in settings})
 
 
 def shown(table: DataFrame, precision: int = 2) -> Styler:
-    """A table as a notebook shows it: changes as text, no numbers of rows, no columns in which nothing stands.
+    """A table as a notebook shows it. Above it stands what all rows share, and what is to be known of its means.
 
-    Below it stands what is to be known of its means, see `repro.report.text.remarks`.
+    Numbers below one another have equally many decimals: settings as many as they need, measures at most `precision`,
+    and two more where all are below 1. What a row changes of its recipe, which may be long, stands last.
 
     Raises ValueError if it has no rows, which further runs could draw.
     """
     if table.empty:
         raise ValueError("nothing of this table is finished with these parameters; train='missing' trains it")
-    filled = in_text(table).dropna(axis="columns", how="all")
-    styled = filled.style.hide(axis="index").format(precision=precision, na_rep="", escape="html")
-    below = [{"selector": "caption", "props": "caption-side: bottom; text-align: left"}]
-    return styled.set_caption("<br>".join(map(html.escape, remarks(table)))).set_table_styles(below)
+    rows = in_text(table).dropna(axis="columns", how="all")
+    rows = rows[sorted(rows, key=lambda name: name == "changed")]
+    decimals, measures = {}, table.columns[table.columns.get_loc("ours"):]
+    for name, values in rows.select_dtypes("float").items():
+        texts = [np.format_float_positional(value, trim="-") for value in values.dropna()]
+        exact = max(len(text.partition(".")[2]) for text in texts)
+        most = precision + 2 * bool(name not in RESULTS and values.abs().max() < 1) if name in measures else exact
+        decimals[name] = f"{{:.{min(exact, most)}f}}"
+    shared = [name for name in rows.columns[1:].difference(RESULTS, sort=False)
+              if len(rows) > 1 and rows[name].astype(str).nunique() == 1]
+    values = {name: decimals.get(name, "{}").format(rows[name].iloc[0]) for name in shared}
+    above = ", ".join(f"{name} {value}" for name, value in values.items() if value)
+    formats: Any = {name: text for name, text in decimals.items() if name not in shared}
+    styled = rows.drop(columns=shared).style.hide(axis="index").format(formats, na_rep="", escape="html")
+    lines = [f"<div>{html.escape(line)}</div>" for line in (above, *remarks(table))]
+    props = {"caption": "text-align: left", "caption div": "max-width: 60em"}
+    styled.set_table_styles([{"selector": name, "props": value} for name, value in props.items()])
+    return styled.set_caption("".join(lines))
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
-    """The parameters that the notebook has; no other plain values are allowed."""
+    """The parameters that the notebook has, no other plain values being allowed; prints where it runs."""
+    if shell := get_ipython():
+        shell.set_custom_exc(MENDED_BY_A_READER, _show_in_a_line)
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
                 check_parameters([name], allowed)
     namespace["_begun"] = True
-    devices.resolve(namespace.get("device", "auto"))
+    machine = devices.hardware(devices.resolve(namespace.get("device", "auto")))
+    print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
+    print(f"repro {devices.commit()}, runs in {manifest.runs_root()}")
     return {name: namespace[name] for name in allowed if name in namespace}
 
 
-def _print_environment(settings: dict[str, Any]) -> None:
-    machine = devices.hardware(devices.resolve(settings.get("device", "auto")))
-    print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")
-    print(f"repro {devices.commit()}, runs in {manifest.runs_root()}")
+def _show_in_a_line(shell: Any, kind: type, error: Any, traceback: Any, tb_offset: int | None = None) -> None:
+    """Show an error that this package raises for a reader as one line, any other one as IPython does."""
+    *_, (frame, line) = walk_tb(traceback)
+    file = frame.f_code.co_filename
+    if Path(__file__).parent in Path(file).parents and linecache.getline(file, line).lstrip().startswith("raise "):
+        error._render_traceback_ = lambda: [f"{kind.__name__}: {error}"]
+    shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)

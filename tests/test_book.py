@@ -1,11 +1,10 @@
-"""The book: what is executed and how, what is gathered, what its pages hold, and what takes the place of what."""
+"""The book: what is executed and how, and what takes the place of what; its pages are read in tests/browser."""
 
 import os
 
 import made_up_book
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 from command_line import refused
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -13,57 +12,20 @@ from repro import book
 from repro.data import manifest
 
 ROOT = manifest.project_root()
-LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
-FORBIDDEN = ["base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg"]
-
-
-def article(site, page):
-    """The article of a page: what of it is no heading, menu or script of the book's own."""
-    return BeautifulSoup((site / page).read_text(), "html.parser").article
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """A book of two notebooks and made-up runs."""
-    folder = tmp_path_factory.mktemp("book")
-    source = folder / "source"
-    (source / "notebooks").mkdir(parents=True)
-    (source / "index.md").write_text("# First\n\n```{toctree}\n:glob:\nnotebooks/*\nruns\n```\n")
-    for name in ("notebook", "hostile"):
-        nbformat.write(getattr(made_up_book, name)(), source / "notebooks" / f"{name}.ipynb")
-    book.write_runs(made_up_book.runs(), source)
-    book.typeset(source, ROOT / "docs", folder / "site")
-    return folder / "site"
-
-
-def test_what_a_notebook_shows_is_there(site):
-    page = article(site, "notebooks/notebook.html")
-    assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
-    assert len(page("img")) == 2 and len(page("table")) == 1 and page("a", href="../index.html")
-
-
-def test_no_output_runs_loads_or_leads_away(site):
-    page = article(site, "notebooks/hostile.html")
-    assert "<script>the last output</script>" in page.text  # all of them were read
-    assert page(FORBIDDEN) == []
-    leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
-               if (name in LEADING or name.startswith("on")) and "evil" in value]
-    assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
-    assert not article(site, "runs.html")(onerror=True)
-    assert "document.title='evil'</script><script>" not in (site / "runs.html").read_text()
-
-
-def test_every_page_forbids_what_is_elsewhere(site):
-    for path in site.rglob("*.html"):
-        if "_static" not in path.parts:
-            text = path.read_text()
-            assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
+SHOWN = "import os\nprint(preset, os.environ['REPRO_RUNS'])"
+BAR = """import pathlib, numpy
+from repro.data.prepared import Source
+def make(path):
+    return {'rows': numpy.zeros(1)}, {}
+made = Source('things', 'form', 1, {'a': pathlib.Path('good.ipynb')}, make).prepare()"""
+BEGUN = "from repro import notebook\nsettings = notebook.begin(globals(), 'taxonomy')"
 
 
 def test_runs_begin_with_accuracy_and_changes_and_have_what_varies():
     studies = made_up_book.runs()
     skeletons, images = book.columns_of_page(studies["skeletons"]), book.columns_of_page(studies["images"])
-    assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "preset", "seed"]
+    assert [*skeletons][:6] == ["trains", "accuracy", "changed", "dataset", "seed", "version"]
+    assert skeletons["id"].tolist() == ["k2", "k3", "k1"] and skeletons["finished"].tolist()[0] == "2026-11-23"
     assert "layers" in skeletons and "units" not in skeletons and [*skeletons][-1] == "id"
     rows = skeletons.set_index("id")
     assert rows.loc["k1", ["accuracy", "changed"]].tolist() == [80.25, ""]
@@ -71,66 +33,62 @@ def test_runs_begin_with_accuracy_and_changes_and_have_what_varies():
     assert (images["accuracy"].item(), images[made_up_book.NAME].item()) == (50.0, 0.0001234)  # four digits
 
 
-@pytest.mark.parametrize(("name", "arguments"), [
-    ("glm", {}), ("explore", {}), ("negative_instances", {"preset": "smoke"}),
-    ("temperature_grid", {"dataset": "cifar10", "preset": "quick", "seeds": "0-2", "variant": "none", "subset": True,
-                          "train": "never"}),
-    ("taxonomy", {"dataset": "synthetic", "preset": "quick", "seeds": "0-2", "variant": "none", "train": "never"}),
-])
-def test_without_real_data_a_table_shows_an_experiment_on_bundled_ones_or_else_its_first(folders, name, arguments):
-    assert book.arguments_of(ROOT / "notebooks" / f"{name}.ipynb") == arguments
+def test_without_data_every_table_s_notebook_shows_what_is_committed(folders):
+    arguments = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        metadata = nbformat.read(path, as_version=4).metadata
+        arguments[path.stem] = book.arguments_of(metadata)
+        assert bool(arguments[path.stem]) is ("experiment" in metadata), path
+        assert arguments[path.stem].get("train", "never") == "never", path
+    assert arguments["glm"] == arguments["explore"] == arguments["results"] == {}
+    assert arguments["temperature_grid"] == {"dataset": "cifar10", "preset": "quick", "seeds": "0-2",
+                                             "variant": "none", "subset": True, "train": "never"}
 
 
-def executed(folder, table=None, **notebooks):
-    """The errors, and by name those that were executed, of notebooks with these cells, of a table or of none."""
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    metadata |= {"table": table} if table else {}
-    (folder / "notebooks").mkdir()
-    for name, cells in notebooks.items():
-        nbformat.write(new_notebook(cells=cells, metadata=metadata), folder / "notebooks" / f"{name}.ipynb")
-    failed = book.execute(folder / "notebooks", folder / "executed")
-    return failed, {path.stem: nbformat.read(path, as_version=4).cells for path in (folder / "executed").iterdir()}
-
-
-def test_a_notebook_that_fails_is_named_and_left_out(tmp_path):
-    """A view of the explorer is executed without the state of widgets."""
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The errors of notebooks that are executed in kernels of their own, the cells of the others, and of the last one
+    that fails its error, by name.
+    """
+    folder = tmp_path_factory.mktemp("executed")
+    language = {"name": "python3", "display_name": "Python 3", "language": "python"}
     explorer = nbformat.read(ROOT / "notebooks" / "explore.ipynb", as_version=4)
     view, = (cell.source for cell in explorer.cells if "class View" in cell.source)
     view += "\nfrom plotly.express import line\nView(lambda count: line(y=[count]), count=(0, 1))"
-    failed, cells = executed(tmp_path, good=[new_code_cell(view)], bad=[new_code_cell("1 / 0")])
-    assert failed == {"bad": "ZeroDivisionError: division by zero"} and [*cells] == ["good"]
-    output, = cells["good"][0].outputs
+    cells = {"good": [view, BAR, "import os\nprint(os.environ['REPRO_RUNS'])"], "of_a_reader": [BEGUN, "int('one')"],
+             "smoke": ["preset = 'auto'", SHOWN], "wrong": ["datset = 'ucla'", BEGUN, "print('on')"]}
+    (folder / "notebooks").mkdir()
+    for name, sources in cells.items():
+        made = new_notebook(cells=[new_markdown_cell("# A table"), *map(new_code_cell, sources)])
+        made.cells[1].metadata["tags"] = ["parameters"] * (name == "smoke")
+        made.metadata |= {"kernelspec": language} | ({"experiment": "image_methods"} if name == "smoke" else {})
+        nbformat.write(made, folder / "notebooks" / f"{name}.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_RUNS", str(folder / "runs"))
+        patch.setenv("REPRO_DATA", str(folder / "data"))
+        failed = book.execute(folder / "notebooks", folder / "executed")
+    return failed, {path.stem: nbformat.read(path, as_version=4).cells for path in (folder / "executed").iterdir()}
+
+
+def test_notebooks_that_fail_are_named_with_their_errors_and_left_out(executed):
+    failed, cells = executed
+    assert sorted(cells) == ["good", "smoke"]
+    assert failed["wrong"].startswith("TypeError: parameter='datset' does not exist; did you mean 'dataset'")
+    assert failed["of_a_reader"] == "ValueError: invalid literal for int() with base 10: 'one'"
+
+
+def test_a_view_is_a_figure_and_no_bar_stands_still_in_a_saved_notebook(executed):
+    _, view, bar, runs = executed[1]["good"]
+    output, = view.outputs
     assert output.data["text/html"].startswith("<div data-figure=")
+    assert bar.execution_count and bar.outputs == [] and runs.outputs[0].text.strip().endswith("runs")
 
 
-def test_no_bar_stands_still_in_a_saved_notebook(folders, tmp_path):
-    source = ("import pathlib, numpy\nfrom repro.data.prepared import Source\n"
-              "def make(path):\n    return {'rows': numpy.zeros(1)}, {}\n"
-              "made = Source('things', 'form', 1, {'a': pathlib.Path('good.ipynb')}, make).prepare()")
-    _, cells = executed(tmp_path, good=[new_code_cell(source)])
-    assert cells["good"][0].execution_count and cells["good"][0].outputs == []
-
-
-@pytest.mark.parametrize(("table", "error"), [
-    ("made_up", "nothing of this table is finished"), ("taxonomy", "AssertionError: ")])
-def test_a_table_of_which_nothing_is_finished_is_shown_at_smoke_size_and_leaves_no_runs(
-    folders, tmp_path, table, error
-):
-    sources = ("train, preset = 'missing', 'auto'", "assert train != 'never'",
-               "import os\nprint(preset, os.environ['REPRO_RUNS'])")
-    cells = [new_markdown_cell("# A table"), *map(new_code_cell, sources)]
-    cells[1].metadata["tags"] = ["parameters"]
-    failed, made = executed(tmp_path, table=table, bad=cells)
-    assert not failed and made["bad"][0].source == "# A table" + book.SMOKE.format(error=error)
-    preset, runs = made["bad"][-1].outputs[0].text.split()
-    assert preset == "smoke" and runs != os.environ["REPRO_RUNS"] and not os.path.exists(runs)
-
-
-def test_what_the_book_trains_to_look_into_is_in_no_folder_that_is_exported(folders, tmp_path):
-    _, made = executed(tmp_path, weights=[new_code_cell("import os\nprint(os.environ['REPRO_RUNS'])")],
-                       results=[new_code_cell("import os\nprint(os.environ['REPRO_RUNS'])")])
-    runs = {name: cells[0].outputs[0].text.strip() for name, cells in made.items()}
-    assert runs["results"] == os.environ["REPRO_RUNS"] != runs["weights"] and not os.path.exists(runs["weights"])
+def test_a_table_of_which_nothing_is_finished_is_shown_at_smoke_size_and_leaves_no_runs(executed):
+    title, *_, shown = executed[1]["smoke"]
+    assert title.source == "# A table" + book.SMOKE
+    preset, runs = shown.outputs[0].text.split()
+    assert preset == "smoke" and runs not in executed[1]["good"][-1].outputs[0].text and not os.path.exists(runs)
 
 
 @pytest.fixture

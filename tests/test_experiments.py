@@ -1,6 +1,7 @@
 """Experiments: every committed run is reached by its id, results need no data, and entries ask for what there is."""
 
 import csv
+import dataclasses
 import functools
 import json
 import math
@@ -16,6 +17,7 @@ from repro.papers.drawing import beside_recipe
 from repro.papers.sources import row_named
 from repro.report.text import in_text
 from repro.run.store import read_runs
+from repro.table import Study
 
 RUNS = Path(__file__).parents[1] / "figures" / "runs.csv"
 SAVED = {name: experiment for name, experiment in experiments.experiments().items() if experiment.data}
@@ -158,12 +160,23 @@ def test_a_table_that_is_not_trained_shows_what_comes_along_where_its_data_are_m
     experiments.warn_once.cache_clear()
     rows = repro.run_table(name, train="never", **arguments)
     pd.testing.assert_frame_equal(rows, results(saved))
-    assert f"{arguments['dataset']} is not here: the results that come along are shown\n" in capsys.readouterr().err
+    told = f"{arguments['dataset']} is not here: the committed results of {saved} are shown\n"
+    assert told in capsys.readouterr().err
     assert {run.id for run in experiments.runs_of(name, train="never", **arguments)} == find(saved).asked().keys()
     for train, wrong in (("missing", {}), ("never", {"learning_rate": 0.5})):
         with pytest.raises(FileNotFoundError) as error:
             repro.run_table(name, train=train, **arguments | wrong)
         assert str(error.value).endswith("--train never") == (train == "missing")
+
+
+def test_results_that_come_along_are_shown_of_data_of_ones_own_on_which_nothing_is_trained(monkeypatch, capsys):
+    experiments.warn_once.cache_clear()
+    others = {"digest": "0" * 64, "dataset": "synthetic"}
+    monkeypatch.setattr(Study, "on_data", lambda study, run, digest="": dataclasses.replace(
+        run, **others | ({"digest": digest} if digest else {})))
+    rows = repro.run_table("taxonomy", "synthetic", seeds="0-2", train="never")
+    told = "nothing is trained on the data that are here: the committed results of taxonomy_synthetic are shown\n"
+    assert len(rows) == 16 and told in capsys.readouterr().err
 
 
 def test_what_is_not_finished_is_told_beside_what_is(capsys):

@@ -10,6 +10,7 @@ import made_up_book
 import nbformat
 import pytest
 from browsing import watched
+from bs4 import BeautifulSoup
 
 from repro import book
 from repro.data import manifest
@@ -20,17 +21,26 @@ ROOT = manifest.project_root()
 LINKS = "links => links.map(link => link.href)"
 BROKEN = "images => images.filter(image => !image.complete || !image.naturalWidth).map(image => image.src)"
 LIGHTNESS = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+LEADING = ("src", "srcset", "href", "action", "formaction", "data", "poster", "content", "style")
+FORBIDDEN = ["base", "form", "iframe", "link", "meta", "object", "script", "source", "style", "svg"]
+OFF_SCREEN = """[...document.querySelectorAll('.cell_output th')].filter(cell =>
+    ['ours', 'printed', 'difference'].includes(cell.textContent.trim()) &&
+    cell.getBoundingClientRect().right > cell.closest('.cell_output').getBoundingClientRect().right)"""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A book of this checkout's documents, made-up notebooks, made-up runs and the committed ones of clips."""
+    """A book of this checkout's documents, made-up notebooks, made-up runs and the committed ones of clips.
+
+    The notebook is there a second time, as one of results.
+    """
     folder = tmp_path_factory.mktemp("book")
     book.gather(ROOT, folder / "source")
     (folder / "source" / "notebooks").mkdir()
-    for name in ("notebook", "hostile"):
-        nbformat.write(getattr(made_up_book, name)(), folder / "source" / "notebooks" / f"{name}.ipynb")
+    made = made_up_book.notebook()
+    for name, notebook in {"notebook": made, "results_made_up": made, "hostile": made_up_book.hostile()}.items():
+        nbformat.write(notebook, folder / "source" / "notebooks" / f"{name}.ipynb")
     book.write_runs(made_up_book.runs() | {"clips": by_study()["clips"]}, folder / "source")
     book.typeset(folder / "source", ROOT / "docs", folder / "site")
     return folder / "site"
@@ -50,6 +60,35 @@ def served(folder):
             thread.join()
 
 
+def article(site, page):
+    """The article of a page: what of it is no heading, menu or script of the book's own."""
+    return BeautifulSoup((site / page).read_text(), "html.parser").article
+
+
+def test_what_a_notebook_shows_is_there(site):
+    page = article(site, "notebooks/notebook.html")
+    assert "a machine" in page.text and "a bar" not in page.text and "objective" in page.text
+    assert len(page("img")) == 2 and len(page("table")) == 2 and page("a", href="../index.html")
+
+
+def test_no_output_runs_loads_or_leads_away(site):
+    page = article(site, "notebooks/hostile.html")
+    assert "<script>the last output</script>" in page.text  # all of them were read
+    assert page(FORBIDDEN) == []
+    leading = [(element.name, name, value) for element in page(True) for name, value in element.attrs.items()
+               if (name in LEADING or name.startswith("on")) and "evil" in value]
+    assert leading == [("img", "src", f"{made_up_book.EVIL}/e.png")]  # which no browser asks for, see tests/browser
+    assert not article(site, "runs.html")(onerror=True)
+    assert "document.title='evil'</script><script>" not in (site / "runs.html").read_text()
+
+
+def test_every_page_forbids_what_is_elsewhere(site):
+    for path in site.rglob("*.html"):
+        if "_static" not in path.parts:
+            text = path.read_text()
+            assert text.index("default-src 'self'") < text.index("<link") and book.GENERATOR in text, path
+
+
 def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, site):
     with served(site) as address, watched(browser) as seen:
         waiting, opened, files = [f"{address}/index.html"], set(), set()
@@ -65,6 +104,7 @@ def test_every_page_that_is_linked_wide_and_narrow_in_light_and_dark(browser, si
                 seen.page.set_viewport_size({"width": width, "height": 800})
                 seen.page.emulate_media(color_scheme=scheme)
                 assert seen.page.evaluate(TOO_WIDE) <= 0, (url, width)
+                assert width < 1280 or seen.page.evaluate(OFF_SCREEN) == [], url
                 seen.page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
                 assert (seen.page.evaluate(LIGHTNESS) > 128) is (scheme == "light"), (url, scheme)
             for link in seen.page.locator("a[href]").evaluate_all(LINKS):
@@ -98,60 +138,49 @@ def test_a_figure_of_the_explorer_is_drawn_and_plays_without_a_kernel(browser, s
 
 def test_the_text_is_searched(browser, site):
     with served(site) as address, watched(browser) as seen:
-        seen.page.goto(f"{address}/search.html?q=closest+approach+Ceil")
-        seen.page.goto(f"{address}/search.html?q=infinite")
-        link = seen.page.locator("#search-results a").filter(has_text="JCL").first
-        link.click()
-        assert seen.page.url.startswith(f"{address}/docs/jcl.html") and (seen.errors, seen.strangers) == ([], [])
-
-
-@pytest.fixture
-def runs(browser, site):
-    """The page of runs, and of it the table of three made-up ones."""
-    with served(site) as address, watched(browser, viewport={"width": 390, "height": 800}) as seen:
-        seen.page.goto(f"{address}/runs.html")
-        table = seen.page.locator("#skeletons .dt-container")
-        table.locator("tbody tr").nth(2).wait_for()
-        yield seen.page, table
-        assert (seen.errors, seen.strangers) == ([], []) and seen.page.title() != "evil"
+        for words, page in {"AE%2BAD%2BCD": "docs/results_taxonomy", "OHEM": "docs/words", "config": "docs/words",
+                            "infinite": "docs/jcl", "made-up+machine": "notebooks/notebook"}.items():
+            seen.page.goto(f"{address}/search.html?q={words}")
+            seen.page.locator(f"#search-results a[href^='{page}.html']").first.wait_for()
+        found = [link.partition(".html")[0] for link in seen.page.locator("#search-results li > a").evaluate_all(LINKS)]
+        assert f"{address}/notebooks/results_made_up" not in found and len(found) == len({*found})
+        seen.page.locator("#search-results a[href^='notebooks/notebook.html']").click()
+        assert seen.page.url.startswith(f"{address}/notebooks/notebook.html")
+        assert (seen.errors, seen.strangers) == ([], [])
 
 
 def ids(table):
     return [row.split()[-1] for row in table.locator("tbody tr:visible").all_inner_texts()]
 
 
-def test_runs_are_sorted_by_accuracy(runs):
-    page, table = runs
-    accuracy = table.locator(".dt-scroll-head th").nth(1).locator(".dt-column-order")
-    for order in (["k2", "k1"], ["k1", "k2"]):
-        accuracy.click()
-        for _ in range(50):  # the table is sorted a moment later
-            page.wait_for_timeout(100)
-            if (found := [id for id in ids(table) if id != "k3"]) == order:  # which has none
-                break
-        assert found == order
-
-
-def test_runs_are_searched_and_filtered(runs):
-    page, table = runs
-    table.locator(".dt-scroll-head input").nth(0).press_sequentially("AE")
-    table.locator("tbody tr").nth(1).wait_for(state="detached")
-    assert ids(table) == ["k2"]
-    committed = exported()
-    id = committed.loc[committed["study"] == "clips", "id"].iloc[-1]
-    clips = page.locator("#clips .dt-container")
-    clips.locator("input[type=search]").press_sequentially(id)
-    clips.locator("tbody tr").nth(1).wait_for(state="detached")
-    assert ids(clips) == [id]
-
-
-def test_names_are_text_and_a_table_is_read_in_the_dark(runs):
-    page, _ = runs
-    page.emulate_media(color_scheme="dark")
-    other = page.locator("#images .dt-container")
-    assert other.locator("tbody td").filter(has_text=made_up_book.NAME).count() == 1
-    assert other.locator("img, script").count() == 0
-    assert other.evaluate("element => getComputedStyle(element).backgroundColor") == "rgba(0, 0, 0, 0)"
+def test_runs_are_sorted_searched_and_filtered_and_read_in_the_dark(browser, site):
+    options = {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"}
+    with served(site) as address, watched(browser, **options) as seen:
+        seen.page.goto(f"{address}/runs.html")
+        names = "skeletons", "images", "clips"
+        table, other, clips = (seen.page.locator(f"#{name} .dt-container") for name in names)
+        table.locator("tbody tr").nth(2).wait_for()
+        assert ids(table) == ["k2", "k3", "k1"]  # the newest first
+        accuracy = table.locator(".dt-scroll-head th").nth(1).locator(".dt-column-order")
+        for order in (["k2", "k1"], ["k1", "k2"]):
+            accuracy.click()
+            for _ in range(50):  # the table is sorted a moment later
+                seen.page.wait_for_timeout(100)
+                if (found := [id for id in ids(table) if id != "k3"]) == order:  # which has none
+                    break
+            assert found == order
+        table.locator(".dt-scroll-head input").nth(0).press_sequentially("AE")
+        table.locator("tbody tr").nth(1).wait_for(state="detached")
+        assert ids(table) == ["k2"]
+        committed = exported()
+        id = committed.loc[committed["study"] == "clips", "id"].iloc[-1]
+        clips.locator("input[type=search]").press_sequentially(id)
+        clips.locator("tbody tr").nth(1).wait_for(state="detached")
+        assert ids(clips) == [id]
+        assert other.locator("tbody td").filter(has_text=made_up_book.NAME).count() == 1
+        assert other.locator("img, script").count() == 0
+        assert other.evaluate("element => getComputedStyle(element).backgroundColor") == "rgba(0, 0, 0, 0)"
+        assert (seen.errors, seen.strangers) == ([], []) and seen.page.title() != "evil"
 
 
 def test_a_table_of_a_notebook_is_light_on_dark(browser, site):

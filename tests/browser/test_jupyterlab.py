@@ -103,12 +103,11 @@ def test_the_explorer_from_cleared_outputs(browser, lab):
             sliders = page.locator(".widget-slider", has=page.get_by_text(slider, exact=True))
             sliders.first.locator(".noUi-handle").press("ArrowRight")
             assert figure(page, number, other_than=before) != before
-        for number in (1, 3):
-            before = figure(page, number)
-            buttons = page.locator(FIGURES).nth(number).locator(".updatemenu-button")
-            buttons.filter(has_text="\N{BLACK RIGHT-POINTING TRIANGLE}").click()
-            assert figure(page, number, other_than=before) != before
-            buttons.filter(has_text="\N{BLACK MEDIUM SQUARE}").click()
+        before = figure(page, 1)
+        buttons = page.locator(FIGURES).nth(1).locator(".updatemenu-button")
+        buttons.filter(has_text="\N{BLACK RIGHT-POINTING TRIANGLE}").click()
+        assert figure(page, 1, other_than=before) != before
+        buttons.filter(has_text="\N{BLACK MEDIUM SQUARE}").click()
         planes, skeletons = figure(page, 0), figure(page, 1)
         middle = page.locator(FIGURES).nth(0).locator(".scatterlayer .points path").nth(40)
         middle.scroll_into_view_if_needed()

@@ -9,6 +9,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from pandas import DataFrame
 from PIL import Image
 
+import repro
+from repro.notebook import shown as table
+
 EVIL = "https://evil.example"
 HOSTILE_FIGURE = json.dumps({
     "data": [{"y": [0], "mode": "text", "text": ["<img src=x onerror=document.title='evil'>"]}],
@@ -59,6 +62,7 @@ def notebook():
         new_output("stream", name="stdout", text="a machine\n"), new_output("stream", name="stderr", text="a bar\n"),
         new_output("display_data", {WIDGET: {"model_id": "box"}, "image/png": picture("teal"), "text/plain": "VBox()"}),
         shown(text__html="<table border='1'><tr><th>objective</th></tr><tr><td>CE</td></tr></table>"),
+        shown(text__html=table(repro.results("taxonomy_ucla")).to_html()),
         shown(text__markdown="**Partly**: 1 of 2, see [the table](../index.md)."),
         shown(image__png=picture("navy"), text__plain="<Figure>"),
         shown(text__html=f'<div data-figure="{html.escape(FIGURE)}"></div>'),
@@ -81,13 +85,14 @@ def hostile():
 def runs():
     """Of two studies: three runs, which differ in layers, not in units, one of them without a probe; and one run."""
     shared = {"study": "skeletons", "preset": "quick", "digest": "d", "version": 3, "changes": {}, "commit": "c",
-              "cost": {"seconds": 5400.0}, "finished": "2026-11-23", "measure": "linear"}
+              "cost": {"seconds": 5400.0}, "finished": "2026-11-21T08:00:00", "measure": "linear"}
     rows = [
         {"id": "k1", "dataset": "ucla", "seed": 0, "named": "CE", "linear": 80.25, "layers": 1.0},
         {"id": "k2", "dataset": "ucla", "seed": 1, "named": "AE", "linear": 9.5, "layers": 2.0},
         {"id": "k3", "dataset": "digits", "seed": 0, "named": "CE+AD", "linear": None, "layers": 3.0},
     ]
     three = DataFrame([shared | row for row in rows]).assign(units=128)
+    three["finished"] = [f"2026-11-{day}T08:00:00" for day in (21, 23, 22)]
     three["changes"] = [{}, {"layers": 2}, {"layers": 3, "td_queue": "live"}]
     one = DataFrame([shared | {"id": "k4", "study": "images", "dataset": NAME, "seed": 0, "named": "jcl",
                                "measure": "cifar10", "cifar10": 50.0, NAME: 0.00012345}])

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from smoke_runs import smoke_runs
 
 import repro
-from repro.papers.cmacc import selection_steps
+from repro.contrast.active import select
 from repro.papers.taxonomy.sequences import augmented, outlined
 
 CELLS = [cell.source for cell in code_cells(FOLDER / "explore.ipynb")]
@@ -120,16 +120,20 @@ def test_the_target_is_that_of_two_views_of_the_sequence(names):
     assert min(abs(odds - float(query @ (key - row)) / 0.1) for row in names["features"][name]) < 1e-4
 
 
-def test_a_frame_of_the_selection_shows_what_is_drawn_and_the_chances_of_the_others(names):
-    figure, rows = names["selection"](seed=7), selection_steps.steps(7)
-    assert [frame.name for frame in figure.frames] == [str(count) for count in range(1, selection_steps.LARGEST + 1)]
-    for count in (1, selection_steps.LARGEST):
-        for number, (_, shown) in enumerate(rows[rows["drawn"] == count].groupby("strategy", sort=False)):
-            for kind, expected in shown.groupby("kind"):
-                axis = "x" if number == 0 else f"x{number + 1}"
-                trace, = (trace for trace in figure.frames[count - 1].data if (trace.name, trace.xaxis) == (kind, axis))
-                np.testing.assert_array_equal(points(trace), expected[["x", "y"]])
-                np.testing.assert_array_equal(trace.marker.size, expected["size"])
+def test_negatives_of_a_step_are_those_that_each_sampler_selects(names):
+    name = next(iter(names["encoders"]))
+    figure, pool = names["selection"](name, negatives=12, seed=7), names["features"][name]
+    generator = torch.Generator().manual_seed(7)
+    batch = torch.randperm(len(pool), generator=generator)[:8]
+    others = torch.ones(len(pool), dtype=torch.bool).index_fill(0, batch, False)
+    for sampler in ("random", "ohem", "feature", "gradient"):
+        title, = (title for title in titles(figure) if title.startswith(f"{sampler}: "))
+        rows = select(sampler, pool, pool[batch], pool[batch], n_select=12, excluded=~others, generator=generator)
+        drawn = [trace for trace in figure.data if trace.name == "negative"]
+        expected = {tuple(point) for point in np.float32(names["planes"][name].T[rows])}
+        assert expected in [{tuple(point) for point in np.float32(points(trace))} for trace in drawn], sampler
+        assert title == f"{sampler}: 12 negatives of {names['shown']['action'][rows.numpy()].nunique()} actions"
+    assert sum(len(trace.x) for trace in figure.data if trace.name == "query") == 4 * 8
 
 
 def test_every_control_changes_its_figure_to_its_ends(names):
@@ -149,4 +153,4 @@ def test_every_control_changes_its_figure_to_its_ends(names):
         figure = json.loads(html.unescape(re.fullmatch(r'<div data-figure="([^"]*)"></div>', bundle["text/html"])[1]))
         assert len(figure["data"]) == len(view.result.data)
     assert seen == ["sequence", "neighbours", "colour", "sequence", "turn", "views", "encoder", "sequence",
-                    "temperature", "key_temperature", "weight", "seed"]
+                    "temperature", "key_temperature", "weight", "encoder", "negatives", "seed"]

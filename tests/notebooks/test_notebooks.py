@@ -5,9 +5,11 @@ import re
 import nbformat
 import pytest
 from executed_notebooks import CELLLESS, FOLDER, RESULTS, SMOKE, begin, code_cells
+from IPython.core.interactiveshell import InteractiveShell
 from pandas import DataFrame
 
 from repro import TABLES, notebook
+from repro.experiments import find
 from repro.papers.taxonomy import figures
 from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
@@ -24,7 +26,6 @@ EMBEDDED = {  # data set of a notebook by default, with the number of runs of it
 TABLE = {"category_difficulty": "transfer", "negative_instances": "transfer",  # of notebooks not named as theirs
          "weights": "taxonomy", "explore": "taxonomy"}
 PARTS = {"weights": {"objectives": "CE"}, "explore": {"objectives": "CE+AD,CE"}}  # of a table, shown alone
-LOOKS = ("weights", "explore")  # what is shown of an encoder or two, whatever is finished of the table
 REQUIRED = ("dataset", "preset", "seeds", "device")
 TYPED = re.compile(r'(\w+): (str|int|float|bool) = ("[^"]*"|[-\w.]+) +# \S.*')
 
@@ -50,7 +51,7 @@ def test_the_notebooks_are_there_and_each_is_of_a_table():
 def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    assert notebook.metadata.keys() - {"table"} == {"kernelspec", "language_info"}
+    assert notebook.metadata.keys() - {"experiment"} == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     title, *_ = notebook.cells
     assert title.cell_type == "markdown" and title.source.startswith("# ")
@@ -64,10 +65,16 @@ def test_it_is_stripped_thin_and_starts_with_a_title_and_what_it_costs(path):
 
 
 @each_and_those_that_read
-def test_its_metadata_name_the_table_that_it_shows(path):
+def test_it_names_an_experiment_of_its_table_and_links_to_the_paper_and_to_its_results(path):
+    notebook = nbformat.read(path, as_version=4)
     begun = re.search(r'begin\(globals\(\), "(\w+)"\)', code_cells(path)[1].source)
-    expected = begun[1] if begun and path.stem not in LOOKS else None
-    assert nbformat.read(path, as_version=4).metadata.get("table") == expected
+    if path.stem == "explore" or path.stem in CELLLESS:
+        assert "experiment" not in notebook.metadata
+    else:
+        assert find(notebook.metadata.experiment).table == begun[1]
+    if path.stem not in ("claims", *RESULTS):
+        assert "](https://" in notebook.cells[0].source
+        assert path.stem == "explore" or "](results_" in notebook.cells[-1].source
 
 
 @each_and_those_that_read
@@ -90,14 +97,9 @@ def test_its_second_cell_holds_typed_and_commented_parameters(path):
 
 
 @every_notebook
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"datset": "ucla"}, "parameter='datset' does not exist; did you mean 'dataset'"),
-    ({"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
-    ({"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
-], ids=str)
-def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs_root):
-    with pytest.raises((TypeError, ValueError), match=message):
-        begin(path.stem, **changes)
+def test_a_misspelt_parameter_stops_the_third_cell(path, runs_root):
+    with pytest.raises(TypeError, match="parameter='datset' does not exist; did you mean 'dataset'"):
+        begin(path.stem, datset="ucla")
     assert not runs_root.exists()
 
 
@@ -105,13 +107,15 @@ def test_wrong_parameters_stop_the_third_cell(path, changes, message, runs_root)
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
+        ("taxonomy", {"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
+        ("taxonomy", {"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
         ("cross_modal", {"approaches": "cmacc"}, "parameter='approaches' does not exist.*: dataset, preset, "),
         ("category_difficulty", {"method": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
         ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),
         ("negative_instances", {"variant": "unit_length"}, "changes nothing of cmacc; leave it out$"),
         ("glm", {"results": "mine"}, "experiment='mine' is not one of: "),
-        ("glm", {"preset": "smoke"}, "parameter='preset' does not exist.*: it trains nothing, and has no preset"),
+        ("glm", {"preset": "smoke"}, r"='preset' does not exist.* \(there are: results, column, rows, device\)"),
         ("glm", {"rows": None}, "rows='None' is not one of: all, unmixed, "),
         ("glm", {"column": "NTU"}, "the table has no column NTU; its columns are "),
         ("claims", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: paper, verdict, level, device"),
@@ -124,32 +128,39 @@ def test_a_notebook_s_own_parameters_are_checked(name, changes, message, runs_ro
     assert {path.name for path in runs_root.glob("*")} <= {"prepared"}
 
 
-@pytest.mark.parametrize("name", sorted((TABLES.keys() | TABLE.keys()) & {path.stem for path in NOTEBOOKS}))
-def test_a_notebook_declares_whatever_its_table_takes(name):
-    """Some of the fields of its recipe beside what every table takes, at values that change nothing."""
-    declared = {}
-    exec(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[1].source, declared)
-    declared = {given: value for given, value in declared.items() if not given.startswith("__") and given != "train"}
-    table = TABLES[TABLE.get(name, name)]
-    assert {*CHOICES} - {"variant"} <= declared.keys() <= {*CHOICES, *table.study.fields}
-    assert table.runs(**declared | {"preset": "smoke"}) == table.runs(preset="smoke", **PARTS.get(name, {}))
-
-
 def test_any_field_of_the_recipe_is_a_parameter():
     settings = begin("taxonomy", objectives="AD", ad_weight="2,3", probe_every=2, **SMOKE)["settings"]
     assert (settings["ad_weight"], settings["probe_every"]) == ("2,3", 2)
     assert [run.recipe.ad_weight for run in TABLES["taxonomy"].runs(**settings)] == [2.0, 3.0]
 
 
-def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_to_do():
-    table = DataFrame({"objectives": ["AE", "CE"], "ours": [50.126, None], "printed": [None, None],
+def test_a_table_says_once_what_its_rows_share_and_has_equal_decimals():
+    table = DataFrame({"objectives": ["AE", "CE"], "learning_rate": [0.001, 1e-05], "ours": [50.126, None],
+                       "printed": [None, None], "preset": "quick", "knn1": [7.0, 12.25], "spread": [0.5, 0.25],
                        "changed": [{"layers": 3, "td_crop": None}, {}]})
-    html = notebook.shown(table, precision=1).to_html()
-    assert "layers=3, td_crop=none<" in html
-    assert "ours" in html and "50.1<" in html and "printed" not in html and "nan" not in html
-    assert "<td" in html and "&lt;b&gt;" in notebook.shown(table.assign(dataset="<b>")).to_html()
+    html = notebook.shown(table).to_html()
+    parts = ("caption", "thead", "tbody")
+    caption, head, body = (re.search(f"<{part}.*?</{part}>", html, re.DOTALL)[0] for part in parts)
+    assert ">preset quick<" in caption and "preset" not in head and "printed" not in html and "nan" not in html
+    assert re.findall(r"<td[^>]*>(.*?)</td>", body) == [
+        "AE", "0.00100", "50.13", "7.00", "0.50", "layers=3, td_crop=none", "CE", "0.00001", "", "12.25", "0.25", ""]
+    assert "&lt;b&gt;" in notebook.shown(table.assign(objectives="<b>")).to_html()
+    assert "preset</th>" in notebook.shown(table[:1]).to_html()  # one row shares nothing
     with pytest.raises(ValueError, match="train='missing' trains it"):
         notebook.shown(table[:0])
+
+
+def test_our_errors_are_a_line_and_those_of_a_reader_s_own_code_show_the_calls(monkeypatch, capsys):
+    shell = InteractiveShell()
+    monkeypatch.setattr(notebook, "get_ipython", lambda: shell)
+    shell.run_cell("from repro import notebook\ndatset = 'ucla'\nnotebook.begin(globals(), 'taxonomy')")
+    line, = capsys.readouterr().out.splitlines()
+    assert line.startswith("TypeError: parameter='datset' does not exist; did you mean 'dataset'?")
+    shell.run_cell("import repro\nrepro.results('taxonomy_uclas')")
+    line, = capsys.readouterr().out.splitlines()
+    assert line.startswith("ValueError: did you mean 'taxonomy_ucla'?")
+    shell.run_cell("import pandas\npandas.to_datetime('never')")
+    assert "to_datetime" in (text := capsys.readouterr().out) and len(text.splitlines()) > 20
 
 
 def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):
@@ -193,8 +204,10 @@ def test_runs_that_cannot_be_written_stop_the_third_cell(runs_root):
 @pytest.mark.usefixtures("clips_prepared")
 @every_notebook
 def test_the_third_cell_passes_the_parameters_on_and_says_what_there_is_to_do(path, capsys, runs_root):
-    settings = begin(path.stem, seeds="0,7", **SMOKE)["settings"]
-    assert (settings["seeds"], settings["preset"], settings["device"]) == ("0,7", "smoke", "cpu")
+    """They are what every table takes, and fields of its recipe at values that change nothing."""
+    settings, table = begin(path.stem, seeds="0,7", **SMOKE)["settings"], TABLES[TABLE.get(path.stem, path.stem)]
+    assert {*CHOICES} - {"variant"} <= settings.keys() <= {*CHOICES, *table.study.fields}
+    assert table.runs(**settings) == table.runs(seeds="0,7", **SMOKE, **PARTS.get(path.stem, {}))
     text = capsys.readouterr().out
     dataset, count = embedded(path.stem)
     assert f"{2 * count} runs of preset smoke on {dataset}, 0 finished" in text
