@@ -5,13 +5,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from IPython.display import Markdown
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
 from repro.recipe import choose
-from repro.report.text import in_text, remarks
+from repro.report.text import in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything
 
@@ -84,6 +85,14 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
     styled = filled.style.hide(axis="index").format(precision=precision, na_rep="", escape="html")
     below = [{"selector": "caption", "props": "caption-side: bottom; text-align: left"}]
     return styled.set_caption("<br>".join(map(html.escape, remarks(table)))).set_table_styles(below)
+
+
+def sentences(claims: DataFrame, *names: str) -> Markdown:
+    """Judged claims (of `repro.papers.sources.judged`) by their ids: what the paper says, the verdict, the numbers."""
+    rows = claims.set_index("id").loc[[*names]].reset_index()
+    says = "\N{LEFT DOUBLE QUOTATION MARK}" + rows["claim"] + "\N{RIGHT DOUBLE QUOTATION MARK}"
+    columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": rows["evidence"]}
+    return Markdown(markdown(DataFrame(columns)))
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
