@@ -24,7 +24,7 @@ UP = "above|higher|highest|better|best|ahead|beats?|leads?|exceeds?|rises?|raise
 DOWN = "below|lower|lowest|worse|worst|behind|loses?|falls?|drops?|collapses?|less accurate"
 DIRECTION = re.compile(rf"\b(?:(?P<up>{UP})|{DOWN})\b")
 NEGATION = re.compile(r"\b(?:not|no|none|never|neither|nor|cannot)\b")
-COMPARED = re.compile(r"([^;|]+) over ([^;|]+?) ([-+]\d[\d.]*)")  # as a claim's numbers are told
+COMPARED = re.compile(r"([^;|]+) over ([^;|]+?) ([-+]?)[\d.e+-]+(?=, s\.e\.|;| \||$)")  # of a claim: both sides, sign
 
 
 class Line(NamedTuple):
@@ -127,10 +127,10 @@ def contradicted(sentence: str, claim: Line, alone: bool) -> Iterator[str]:
         return
     up = (word["up"] is not None) == (len(NEGATION.findall(sentence[: word.start()])) % 2 == 0)
     above: dict[int, list[bool]] = {}  # whether the side named first is, by how many sides are not named
-    for first, second, difference in compared:
+    for first, second, sign in compared:
         places = [min(occurrences(side.partition(",")[0].strip(), sentence), default=len(sentence))
                   for side in (first, second)]
-        found = (difference[0] == "+") == (places[0] < places[1])
+        found = (sign != "-") == (places[0] < places[1])
         above.setdefault(places.count(len(sentence)), []).append(found)
     if min(above) == 2 and alone:
         yield f"{claim.name} compares neither side that {word[0]!r} is said of (name one)"

@@ -17,6 +17,7 @@ CLAIMS = """|  | the paper says | here | measured |
 | --- | --- | --- | --- |
 | S15 | “SCE is 97.5 above, and ReSSL fails.” | holds | sce over ressl, ours +16.8, s.e. 1.12, p 3.7e-07 |
 | T9 | “Best.” | undecided | 2 numbers, here the lowest and the highest; CE over AD -1.8, s.e. 1.2; CE over AE +30.1 |
+| T25 | “Worse.” | contradicts itself | AE over CD -17.75; AD over CD 5.72 |
 | T28 | “Lost.” | fails | AE over random, layers 3 +16, s.e. 2 |"""
 GRID = "| method | ours |\n| --- | --- |\n| SCE | 43.7 |\n| ReSSL | 26.2 |\n## 88.8\n> 77.7\n<Figure with 66.6 Axes>"
 LINES = [line for output in (TABLE, CLAIMS, GRID) for line in evidence(output)]
@@ -34,6 +35,7 @@ LINES = [line for output in (TABLE, CLAIMS, GRID) for line in evidence(output)]
     "ReSSL collapses and SCE does not (S15 holds).",
     "CE is below AD, T9 undecided; S15 holds.",
     "AE is above random initialisation, so T28 fails, and S15 is another matter.",
+    "CD is above AE, by -17.75 (T25 contradicts itself).",
     "# 999 of a heading",
 ])
 def test_what_the_outputs_show_may_be_typed(sentence):
@@ -56,6 +58,7 @@ def test_what_the_outputs_show_may_be_typed(sentence):
     ("MoCo is best (S15 holds).", "S15 compares neither side that 'best' is said of"),
     ("SCE is above ReSSL (S15 fails).", "S15 is 'fail', where its verdict is 'hold'"),
     ("S15 does not hold.", "S15 is 'not hold'"), ("S15 holds, as does T9: T9 holds.", "T9 is 'hold'"),
+    ("CD is above AD (T25 contradicts itself).", "'above' is not what T25 finds"),
     ("CE is the best, T9 is undecided.", "'best' is not what T9 finds"),
 ])
 def test_an_error_of_the_person_is_seen(sentence, fault):
