@@ -5,6 +5,7 @@ is typed, and neither of its neighbours in the last digit may: so a typing error
 stand in any row instead, as long as its neighbours stand in none.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -70,8 +71,7 @@ def sections(notebook: NotebookNode) -> list[Section]:
 
 def evidence(output: str) -> Iterator[Line]:
     """The lines of an output, as text or Markdown, but for headings and what the papers say."""
-    rows = output.splitlines()
-    for row, below in zip(rows, [*rows[1:], ""], strict=True):
+    for row, below in itertools.pairwise([*output.splitlines(), ""]):
         if not row.startswith(("#", ">", "<")) and not below.startswith("| ---"):
             text = UNREAD.sub("", QUOTED.sub("", row))
             first = text.strip("| ").partition(" | ")[0] if text.startswith("|") else ""
