@@ -91,7 +91,9 @@ def sentences(claims: DataFrame, *names: str) -> Markdown:
     """Judged claims (of `repro.papers.sources.judged`) by their ids: what the paper says, the verdict, the numbers."""
     rows = claims.set_index("id").loc[[*names]].reset_index()
     says = "\N{LEFT DOUBLE QUOTATION MARK}" + rows["claim"] + "\N{RIGHT DOUBLE QUOTATION MARK}"
-    columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": rows["evidence"]}
+    shorter = {r" \([\d and]+ runs\)": "", r"p (?:[\d.]+e-\d+|0\.000\d+)": "p < 0.001"}
+    measured = rows["evidence"].replace(shorter, regex=True)
+    columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": measured}
     return Markdown(markdown(DataFrame(columns)))
 
 

@@ -96,7 +96,9 @@ def test_printed_tables_and_figures_are_counted_as_the_papers_number_them():
     assert numbered == {
         "taxonomy": ["Table 1", "Table 2"], "SCE": ["Table 2"], "JCL": ["Figure M.2", "Figure M.3"],
         "CM-ACC": [*(f"Figure {number}" for number in range(2, 7)), *(f"Table {number}" for number in range(1, 7))]}
-    assert page("results").count("16 printed tables and figures, as the papers number them, and 3 formulas") == 1
+    assert page("results").partition("| run at |")[2].splitlines()[2:5] == [
+        "| full size on real data | 2 | 1 | 2 | 0 | 0 |", "| shortened or bundled | 11 | 0 | 6 | 0 | 5 |",
+        "| arithmetic | 0 | 2 | 0 | 1 | 0 |"]  # 13 and Tables 4 to 6, which were not run, are 16
 
 
 def test_numbers_of_choices_after_training_are_rounded_once():
@@ -119,12 +121,9 @@ def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
 
 def test_the_readme_says_of_results_what_the_pages_say():
     readme, results = (ROOT / "README.md").read_text(encoding="utf-8"), page("results")
-    tally, = re.findall(r"^\d+ printed tables .*$", readme, re.MULTILINE)
     findings, known = (re.findall(r"^- \*\*.*\[More\]\(.*\)$", text, re.MULTILINE) for text in (readme, results))
-    column, = re.findall(r"The other \w+ .* come as near\.", readme)
-    assert findings and findings == known and f"\n{tally}\n" in results
-    assert column in page("results_taxonomy")
-    assert len(readme.splitlines()) <= 110
+    assert findings and findings == known
+    assert "No trained number has been reproduced in full yet." in readme and readme.count("\n") <= 120
 
 
 def notebook_of(*sources):
