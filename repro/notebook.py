@@ -3,6 +3,7 @@
 import html
 import inspect
 from collections.abc import Callable, Sequence
+from statistics import harmonic_mean
 from typing import Any
 
 from IPython.display import Markdown
@@ -12,6 +13,7 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
 from repro.recipe import choose
+from repro.report.statistics import holm
 from repro.report.text import in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything
@@ -95,6 +97,21 @@ def sentences(claims: DataFrame, *names: str) -> Markdown:
     measured = rows["evidence"].replace(shorter, regex=True)
     columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": measured}
     return Markdown(markdown(DataFrame(columns)))
+
+
+def differences(numbers: DataFrame, *names: str) -> Markdown:
+    """The differences behind judged claims (of `repro.papers.sources.judged`) by their ids, those with an error.
+
+    Beside difference and standard error: the upper end of the 95 % interval; p corrected by Holm over these; the
+    difference that four of five such experiments would find, and about how many seeds of each side would show this one
+    as often.
+    """
+    rows = numbers[numbers["id"].isin(names)].dropna(subset="error")
+    seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
+    columns = {"": rows["id"], "compared": rows["compared"], "difference": rows["value"], "s.e.": rows["error"],
+               "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),
+               "detectable": rows["detectable"], "seeds": seeds * (rows["detectable"] / rows["value"]) ** 2}
+    return Markdown(markdown(DataFrame(columns), {name: 0 if name == "seeds" else 3 for name in [*columns][2:]}))
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

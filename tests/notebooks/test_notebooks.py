@@ -1,6 +1,7 @@
 """Every notebook is stripped and thin, stops at a wrong parameter, and passes the others on."""
 
 import ast
+import math
 import re
 
 import nbformat
@@ -10,6 +11,7 @@ from pandas import DataFrame
 
 from repro import TABLES, notebook
 from repro.papers.taxonomy import figures
+from repro.report.statistics import Estimate
 from repro.skeleton import data as skeleton_data
 from repro.table import CHOICES, Study
 
@@ -159,6 +161,21 @@ def test_a_table_is_shown_without_empty_columns_and_one_without_rows_says_what_t
     assert "<td" in html and "&lt;b&gt;" in notebook.shown(table.assign(dataset="<b>")).to_html()
     with pytest.raises(ValueError, match="train='missing' trains it"):
         notebook.shown(table[:0])
+
+
+def test_differences_say_what_they_exclude_and_how_many_seeds_would_show_them():
+    """By hand, of errors with many degrees of freedom: t is 1.96 at 95 % and 0.84 at a power of 80 %."""
+    rows = {"C1": (0.5, 0.2, (4, 4)), "C2": (-2.0, 1.0, (3, 1)), "C3": (0.1, math.nan, (1, 1)), "C4": (9, 1, (2, 2))}
+    numbers = []
+    for name, (value, error, runs) in rows.items():
+        estimate = Estimate(value, error, 1e6, runs)
+        numbers.append({"id": name, "compared": "a over b", "value": value, "error": error, "p": estimate.p(),
+                        "reach": estimate.reach(), "detectable": estimate.detectable(),
+                        "runs": " and ".join(map(str, runs))})
+    lines = notebook.differences(DataFrame(numbers), "C2", "C1", "C3").data.splitlines()
+    assert lines[0] == "|  | compared | difference | s.e. | at most | corrected p | detectable | seeds |"
+    assert lines[2:] == ["| C1 | a over b | 0.500 | 0.200 | 0.892 | 0.025 | 0.560 | 5 |",  # 4 (0.56 / 0.5)^2
+                         "| C2 | a over b | -2.000 | 1.000 | -0.040 | 0.046 | 2.802 | 3 |"]  # 1.5 (2.8 / 2)^2
 
 
 def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):

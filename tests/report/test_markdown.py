@@ -108,7 +108,7 @@ def test_numbers_of_choices_after_training_are_rounded_once():
                   & (chosen["measure"] == "categories")]
     text = page("results_cmacc").partition("when does k-means")[2].replace("\N{NO-BREAK SPACE}", " ")
     for _, part in last.groupby(["frequency", "sampler", "posterior"]):
-        assert f"| {part['value'].mean():.1f} ± {part['value'].std():.1f} |" in text
+        assert f"| {part['value'].mean():.1f} ± {part['value'].std():.1f} ({len(part)}) |" in text
 
 
 def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
