@@ -354,7 +354,7 @@ def report(
     and named at the end; then it ends with status 1. A book that is there is replaced when the new one is whole.
 
     With --markdown the results notebooks alone are executed, and what they show becomes the pages of the project, or of
-    --output; a cell whose numbers no longer bear out its verdict stops it.
+    --output. A typed number or direction that the outputs of its section do not show stops it.
 
     Example: repro report --output book
     """

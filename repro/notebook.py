@@ -7,17 +7,21 @@ import linecache
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import harmonic_mean
 from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 from IPython import get_ipython
+from IPython.display import Markdown
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
-from repro.report.text import in_text, remarks
+from repro.recipe import choose
+from repro.report.statistics import holm
+from repro.report.text import in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything, rows_of
 
@@ -100,6 +104,31 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
     props = {"caption": "text-align: left", "caption div": "max-width: 60em"}
     styled.set_table_styles([{"selector": name, "props": value} for name, value in props.items()])
     return styled.set_caption("".join(lines))
+
+
+def sentences(claims: DataFrame, *names: str) -> Markdown:
+    """Judged claims (of `repro.papers.sources.judged`) by their ids: what the paper says, the verdict, the numbers."""
+    rows = claims.set_index("id").loc[[*names]].reset_index()
+    says = "\N{LEFT DOUBLE QUOTATION MARK}" + rows["claim"] + "\N{RIGHT DOUBLE QUOTATION MARK}"
+    shorter = {r" \([\d and]+ runs\)": "", r"p (?:[\d.]+e-\d+|0\.000\d+)": "p < 0.001"}
+    measured = rows["evidence"].replace(shorter, regex=True)
+    columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": measured}
+    return Markdown(markdown(DataFrame(columns)))
+
+
+def differences(numbers: DataFrame, *names: str) -> Markdown:
+    """The differences behind judged claims (of `repro.papers.sources.judged`) by their ids, those with an error.
+
+    Beside difference and standard error: the upper end of the 95 % interval; p corrected by Holm over these; the
+    difference that four of five such experiments would find, and about how many seeds of each side would show this one
+    as often.
+    """
+    rows = numbers[numbers["id"].isin(names)].dropna(subset="error")
+    seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
+    columns = {"": rows["id"], "compared": rows["compared"], "difference": rows["value"], "s.e.": rows["error"],
+               "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),
+               "detectable": rows["detectable"], "seeds": seeds * (rows["detectable"] / rows["value"]) ** 2}
+    return Markdown(markdown(DataFrame(columns), {name: 0 if name == "seeds" else 3 for name in [*columns][2:]}))
 
 
 def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from repro.data.disk import write_atomically
+from repro.report.typed import sections, unfounded
 
 INDEX = "results"  # the notebook of RESULTS.md; the others are called results_<paper>
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")  # of Markdown, to a file
-WRAPPED = re.compile(r"(?<=[^\n|])\n *(?=[^\s|])(?!- )")  # the end of a line within a paragraph or an item of a list
 MADE = "<!-- Made of {} by `repro report --markdown`: change that, not this. -->"
 
 
@@ -25,7 +25,7 @@ def write(project: Path, folder: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: if there are no such notebooks, as where the package is installed without a checkout.
-        ValueError: if a cell fails, such as one whose numbers no longer bear out its verdict; names notebook and cell.
+        ValueError: if a cell fails, naming notebook and cell, or a typed sentence is unfounded (`faults`).
     """
     import papermill
 
@@ -40,10 +40,9 @@ def write(project: Path, folder: Path) -> list[Path]:
                 executed = papermill.execute_notebook(
                     path, Path(scratch) / path.name, cwd=project, progress_bar=False)
             except papermill.PapermillExecutionError as error:
-                raise ValueError(
-                    f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}; where an assert fails, "
-                    "the numbers no longer bear out the sentence below it: change both"
-                ) from error
+                raise ValueError(f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}") from error
+            if found := faults(executed):
+                raise ValueError("\n".join(f"{path}, {fault}" for fault in found))
             texts[page] = as_markdown(executed, path, pages)
     for page, text in texts.items():
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +55,12 @@ def page_of(notebook: str) -> str:
     return "RESULTS.md" if notebook == INDEX else f"docs/{notebook}.md"
 
 
+def faults(notebook: NotebookNode) -> list[str]:
+    """What typed sentences of an executed notebook say and the outputs of their section do not; see `unfounded`."""
+    return [f"section {part.heading!r}: {fault} in the sentence {sentence!r}" for part in sections(notebook)
+            for sentence in part.sentences for fault in unfounded(sentence, part.lines)]
+
+
 def as_markdown(notebook: NotebookNode, path: Path, pages: Mapping[Path, Path]) -> str:
     """The text of an executed notebook: its Markdown and what its cells show as Markdown, without code.
 
@@ -64,18 +69,13 @@ def as_markdown(notebook: NotebookNode, path: Path, pages: Mapping[Path, Path]) 
         pages: by the path of each notebook that becomes a page, that of the page. Links go there, and from there to
             whatever else the notebook links, its pictures too.
     """
-    parts = [MADE.format(f"notebooks/{path.name}")]
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            parts.append(cell.source)
-            continue
-        for output in cell.get("outputs", []):
-            if "text/markdown" in output.get("data", {}):
-                parts.append(WRAPPED.sub(" ", output["data"]["text/markdown"]))
-
     def relink(match: re.Match) -> str:
         target = Path(os.path.normpath(path.parent / match[1]))
         found = os.path.relpath(pages.get(target, target), pages[path].parent)
         return f"]({Path(found).as_posix()}{match[2] or ''})"
 
+    parts = [MADE.format(f"notebooks/{path.name}")]
+    for cell in notebook.cells:
+        shown = [output.get("data", {}).get("text/markdown", "") for output in cell.get("outputs", [])]
+        parts += [cell.source] if cell.cell_type == "markdown" else filter(None, shown)
     return LINK.sub(relink, "\n\n".join(part.strip() for part in parts)) + "\n"

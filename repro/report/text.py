@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pandas import DataFrame
 
@@ -94,11 +94,18 @@ def across(rows: DataFrame, down: list[str], column: str) -> DataFrame:
     return wide.fillna("").reset_index()
 
 
-def markdown(table: DataFrame) -> str:
+def markdown(table: DataFrame, decimals: int | Mapping[str, int] | None = None) -> str:
     """A table as Markdown, its columns as headings and without its index; NaN is left blank, a "|" ends no cell.
 
     A number, its deviation and its seeds stay on one line.
+
+    Args:
+        decimals: of numbers that are not whole: of all such columns, or by column. Others are written as they are.
     """
+    if decimals is not None:
+        shown = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table.select_dtypes("float"), decimals)
+        table = table.assign(**{name: table[name].map(f"{{:.{places}f}}".format, na_action="ignore")
+                                for name, places in shown.items()})
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     lines = []
     for row in [[*table.columns], ["---"] * table.shape[1], *rows]:

@@ -63,5 +63,7 @@ def test_a_field_goes_across_in_the_order_of_the_rows():
 def test_a_table_as_markdown():
     table = pd.DataFrame({"name": ["a|b", "c"], "value": [1.5, math.nan]})
     assert markdown(table) == "| name | value |\n| --- | --- |\n| a\\|b | 1.5 |\n| c |  |"
+    assert markdown(table.assign(n=[1, 2]), 2).splitlines()[2:] == ["| a\\|b | 1.50 | 1 |", "| c |  | 2 |"]
+    assert markdown(table, {"value": 0}).splitlines()[2] == "| a\\|b | 2 |"
     measured = markdown(pd.DataFrame({"ours": ["67.0 ± 5.5 (2)", "67.0 (1)", "layer 1 (a)"]})).splitlines()[2:]
     assert measured == ["| 67.0\u00a0±\u00a05.5\u00a0(2) |", "| 67.0\u00a0(1) |", "| layer 1 (a) |"]

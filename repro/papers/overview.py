@@ -1,0 +1,62 @@
+"""What the index of the results shows of all papers: ours beside the paper's, and what was fixed before which runs."""
+
+from pathlib import Path
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from repro.data.disk import read_csv
+from repro.experiments import find, finished, results
+from repro.papers import verdicts
+from repro.report.claims import difference_in_words
+from repro.report.text import measured
+
+FOLDER = Path(__file__).parent
+
+
+def links(rows: DataFrame) -> Series:
+    """Markdown links to places on the results pages, of rows with a place and the folder of its paper."""
+    anchors = rows["place"].str.lower().str.replace(r"[^\w -]", "", regex=True).str.replace(" ", "-")
+    return "[" + rows["place"] + "](results_" + rows["folder"] + ".ipynb#" + anchors + ")"
+
+
+def beside(numbers: DataFrame) -> DataFrame:
+    """What `beside.csv` chooses to show first: the paper's number or order, and ours.
+
+    Its column `ours` names a difference of a claim ("C93: gradient over random"), or a row of an experiment by a query
+    ("taxonomy_ucla: objectives == 'CE'"); without a colon it is what is shown.
+
+    Args:
+        numbers: of `repro.papers.sources.judged`.
+    """
+    rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder"]])
+    differences = numbers.set_index(["id", "compared"])[["value", "error", "p", "runs"]]
+    ours = []
+    for source in rows["ours"]:
+        name, colon, row = source.partition(": ")
+        if (name, row) in differences.index:
+            value, error, p, runs = differences.loc[name, row]
+            ours.append(f"{difference_in_words(value, error, p)} ({runs})")
+        else:
+            ours.append(measured(results(name).query(row))[0] if colon else source)
+    return DataFrame({
+        "paper": rows["paper"], "table or figure": links(rows), "what": rows["what"], "run on": rows["ran"],
+        "the paper": rows["printed"], "ours": ours, "verdict": rows["verdict"]})
+
+
+def fixed_before() -> DataFrame:
+    """When which sentences were fixed (`fixed.csv`), and how many committed runs of their experiments then had ended.
+
+    Returns:
+        experiment (of several, between spaces), sentences, commit ("" where the measure itself is newer), fixed (UTC),
+        runs, finished then.
+    """
+    table, runs = read_csv(FOLDER / "fixed.csv", dtype=str), finished().set_index("id")
+    end = DataFrame([*runs["cost"]], runs.index)["finished"]
+    ends = []
+    for names in table["experiment"].str.split():
+        asked = [run for name in names for run in find(name).asked()]
+        ends.append(end[end.index.isin(asked)])
+    then = [(times < when).sum() for times, when in zip(ends, table["fixed"], strict=True)]
+    shown = pd.to_datetime(table["fixed"], utc=True, format="ISO8601").dt.strftime("%d %B %H:%M")
+    return table.assign(fixed=shown, runs=[*map(len, ends)], **{"finished then": then})

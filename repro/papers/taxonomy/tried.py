@@ -1,0 +1,64 @@
+"""What the results page of the taxonomy says beside its tables, where that takes more than a few lines."""
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from repro.data import manifest
+from repro.papers.drawing import beside_recipe
+from repro.report import statistics
+from repro.report.text import in_text
+from repro.run.store import everything
+
+EARLIER = ("frozen_noise", "selected_on_test", "float32", "higher_rate", "bidirectional", "denoising")
+TODAY = ("decoder_weight_2020", "both_weights_2020", "squared_differences", "squared_differences_alone",
+         "released_head", "released_dictionary")
+COLUMNS = {"objectives": "objectives", "changed": "what differs", "printed": "printed", "usual": "recipe",
+           "ours": "changed", "linear_last": "last epoch", "n_seeds": "seeds", "version": "version"}
+
+
+def changed_recipes() -> DataFrame:
+    """Every changed recipe on NW-UCLA beside the same seeds of the unchanged one, by the same version of the training.
+
+    Those of an earlier version come from `figures/earlier`.
+
+    Returns:
+        objectives, what differs, printed, recipe, changed, last epoch (NaN where the last one counts), seeds, version.
+    """
+    folder = manifest.project_root() / "figures" / "earlier"
+    earlier = pd.concat(pd.read_csv(folder / f"{name}_ucla.csv") for name in EARLIER)
+    recipes = earlier.groupby(["objectives", "changed"], sort=False)
+    means = recipes.mean(numeric_only=True).assign(n_seeds=recipes.size()).reset_index()
+    runs = everything()
+    today = pd.concat(beside_recipe(f"{name}_ucla", runs).assign(version=3) for name in TODAY)
+    tried = pd.concat([means, in_text(today)], ignore_index=True).astype({"version": int})
+    return tried[[*COLUMNS]].rename(columns=COLUMNS)
+
+
+def by_processor(runs: DataFrame) -> DataFrame:
+    """Where runs of `repro.finished` were computed, in which precision: seeds, and objectives where they are few."""
+    ran = runs[["seed", "objectives"]].join(DataFrame([*runs["cost"]], runs.index)[["device", "precision"]])
+    rows = []
+    for (device, precision), part in ran.groupby(["device", "precision"]):
+        seeds, objectives = (sorted({*part[column]}) for column in ("seed", "objectives"))
+        rows.append({"processor": device, "precision": precision, "seeds": ", ".join(map(str, seeds)),
+                     "objectives": ", ".join(objectives) if len(objectives) < 5 else len(objectives)})
+    return DataFrame(rows)
+
+
+def shuffled_as_near(ours: Series, printed: Series) -> float:
+    """The share of shuffled printed columns that come as near as ours does, each without the row furthest off.
+
+    We left out the row that is furthest off, so that a shuffled column may do so, too. Near is the root mean square.
+    """
+    columns = statistics.permutations(printed[ours.index].to_numpy(), np.random.default_rng(0))
+    squares = (np.vstack([printed[ours.index], columns]) - ours.to_numpy()) ** 2
+    rest = squares.sum(axis=1) - squares.max(axis=1)
+    return float((rest[1:] <= rest[0] + statistics.ROUNDING).mean())
+
+
+def apart(first: Series, second: Series, between: statistics.Deviation) -> dict[str, float]:
+    """The mean of some runs minus that of others, which nothing pairs, with its standard error and p."""
+    error = between.value * (1 / first.count() + 1 / second.count()) ** 0.5
+    found = statistics.Estimate(first.mean() - second.mean(), error, between.df, ())
+    return {"difference": found.value, "s.e.": found.error, "p": found.p()}
