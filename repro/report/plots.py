@@ -198,7 +198,7 @@ class Plot:
                 axes.set_xticks(values, labels=[f"{value:,g}" for value in values],
                                 rotation=90 if values[-1] > 9999 else 0)
                 axes.minorticks_off()
-                axes.margins(x=0.08 if len(values) > 1 else 2)  # beside one number lines are less than one apart
+                axes.margins(x=0.08 if len(values) > 1 else 3)  # beside one number lines are less than one apart
         for drawn, line in zip(lines, looks, strict=True):
             drawn.set_label(line.removeprefix("ours, "))
             if line.endswith("printed"):

@@ -36,7 +36,7 @@ SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call 
     ("frequency", "zipf"): "categories with Zipf's frequencies", ("renewed", False): "keys as the pool has them",
     ("normalised", False): "embeddings of any length",
 }
-MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of standardised\nreadouts (%)"}  # labels of axes
+MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of\nstandardised\nreadouts (%)"}  # labels of axes
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -74,7 +74,7 @@ def finish(figure: Figure, inches: float, title: str, provenance: str) -> Figure
         for key, label in zip(*axes.get_legend_handles_labels(), strict=True):
             keys.setdefault(label, key)
     edge = {"x": 0.01, "horizontalalignment": "left"}
-    around: list[Any] = [figure.suptitle(textwrap.fill(title, 52, break_on_hyphens=False), **edge),
+    around: list[Any] = [figure.suptitle(textwrap.fill(title, 46, break_on_hyphens=False), **edge),
                          figure.supxlabel(provenance, color=GREY, y=0.01, **edge)]
     if len(keys) > 1:
         columns = min(len(keys), max(1, WIDEST // (max(map(len, keys)) + 8)))  # 8 for a key and its space

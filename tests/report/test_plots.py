@@ -16,7 +16,6 @@ from repro.papers.drawing import finding
 from repro.report import plots, style
 from repro.report.claims import SHORTENED, Claim, Results, compared
 from repro.report.plots import Plot
-from repro.run.store import read_frame
 
 FIGURES = Path(__file__).parents[2] / "figures"
 EXPERIMENTS = sorted(path.stem for path in FIGURES.glob("*.png") if path.stem in papers.saved())
@@ -30,8 +29,8 @@ VALUES = {  # of some pictures, the column of the committed rows whose means ove
     "post_hoc_diversity_multiomniglot": ("value", "measure == 'categories'"),
     "glm_forest_ucla": ("estimate", "t == t"),
 }
-BY = ["unit", "objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch", "keys",
-      "iterations", "target", "rows", "source", "term"]
+BY = ["unit", "objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch",
+      "keys", "iterations", "target", "rows", "source", "term"]
 ROWS = DataFrame({
     "method": ["a", "b"] * 2, "size": [10, 10, 20, 20], "target": "x", "ours": [50.0, 51.0, 50.5, 52.0],
     "std": [0.5, 0.2, math.nan, 0.1], "n_seeds": [3, 3, 1, 3], "printed": [50.1, math.nan, 51.2, math.nan],
@@ -53,12 +52,26 @@ def assert_among(values, plotted):
     assert len(values) and all(np.nanmin(np.abs(plotted - value)) < 1e-8 for value in values)
 
 
+def assert_borne_out(title, rows, figure):
+    """Numbers of a title, as typed, stand in the rows, are drawn, or in the legend."""
+    texts = " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
+    known = [rows.select_dtypes("number").to_numpy().ravel(), drawn_values(figure),
+             [float(number) for number in re.findall(r"\d+\.\d+", texts)]]
+    if "p_one_tailed" in rows:  # models, and in how many a term is significant
+        known.append([*rows[rows["p_one_tailed"] < 0.05].groupby("term").size(), len(rows) / 4])
+    for number in re.findall(r"(?<![\w-])\d[\d,]*(?:\.\d+)?", title.replace("(1 ", "")):
+        typed, decimals = float(number.replace(",", "")), len(number.partition(".")[2])
+        off = np.abs(np.abs(np.concatenate(known)) - typed)
+        assert (off <= 0.5 * 10**-decimals + 1e-9).any(), (title, number)
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_picture_of_an_experiment_is_legible_and_shows_the_committed_numbers(name):
     rows = experiments.results(name)
-    plot, shown = plots.in_settings(experiments.find(name).declared, rows)
-    figure = plot(shown, finding(name, rows))
-    assert figure.get_suptitle() and assert_legible(figure) is None
+    (plot, shown), title = plots.in_settings(experiments.find(name).declared, rows), finding(name, rows)
+    figure = plot(shown, title)
+    assert title and assert_legible(figure) is None
+    assert_borne_out(title, rows, figure)
     written = pd.read_csv(FIGURES / f"{name}.csv")
     if isinstance(plot, Plot) and plot.minus in {*written.get(plot.hue, ())}:  # the others are differences
         written = written[written[plot.hue] == plot.minus]
@@ -68,31 +81,16 @@ def test_the_picture_of_an_experiment_is_legible_and_shows_the_committed_numbers
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_legible_and_shows_the_means_over_seeds_of_its_committed_rows(name):
-    rows = read_frame(FIGURES / f"{name}.csv")
-    figure = PICTURES[name].plot(rows, finding(name, rows))
-    assert figure.get_suptitle() and assert_legible(figure) is None
+    rows = pd.read_csv(FIGURES / f"{name}.csv", dtype={"id": str}, keep_default_na=False, na_values=[""],
+                       float_precision="round_trip")
+    title = finding(name, rows)
+    figure = PICTURES[name].plot(rows, title)
+    assert title and assert_legible(figure) is None
+    assert_borne_out(title, rows, figure)
     if name in VALUES:
         column, condition = VALUES[name]
         shown = rows.query(condition)
         assert_among(shown.groupby([field for field in BY if field in shown])[column].mean(), drawn_values(figure))
-
-
-@pytest.mark.parametrize("name", [*EXPERIMENTS, *PICTURES])
-def test_numbers_in_the_title_of_a_committed_picture_are_of_its_rows(name):
-    """As typed, of what is drawn, of its legend, or differences of ours from printed or from another row."""
-    rows = read_frame(FIGURES / f"{name}.csv")
-    title = finding(name, rows)
-    plot = PICTURES[name].plot if name in PICTURES else experiments.find(name).declared.drawing
-    figure = plot(rows) if name in PICTURES or not isinstance(plot, Plot) else None
-    known = rows.select_dtypes("number").to_numpy().ravel()
-    if figure:
-        texts = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-        counts = rows[rows["p_one_tailed"] < 0.05].groupby("term").size() if name == "glm_specifications" else []
-        known = np.concatenate([known, drawn_values(figure), counts, [len(rows) / 4],
-                                [float(number) for number in re.findall(r"\d+\.\d+", " ".join(texts))]])
-    for number in re.findall(r"(?<![\w-])\d[\d,]*(?:\.\d+)?", re.sub(r"\$.*?\$|\(1 ", "", title)):
-        typed, decimals = float(number.replace(",", "")), len(number.partition(".")[2])
-        assert (np.abs(np.abs(known) - typed) <= 0.5 * 10**-decimals + 1e-9).any(), (title, number)
 
 
 def test_other_rows_have_no_finding():

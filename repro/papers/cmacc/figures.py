@@ -61,13 +61,13 @@ BY_CHARACTERS = Plot(
 
 
 def by_encoder(rows: DataFrame) -> DataFrame:
-    """Rows of `transfer` by method, encoder of video, and official split where it is no mean over splits."""
+    """Rows of `transfer`, scratch first, by method, encoder of video, and split where it is no mean over splits."""
     encoders = []
     for row in rows.itertuples():
         trunk = f", {ENCODERS[row.video_trunk]}" if row.video_trunk in ENCODERS else ""
         split = f", split {row.split}" if row.split else ""
         encoders.append(METHODS[row.method] + trunk + split)
-    return rows.assign(encoder=encoders).sort_values("method", key=lambda names: names.map([*METHODS].index))
+    return rows.assign(encoder=encoders).sort_values("method", key=lambda names: names != "scratch", kind="stable")
 
 
 TRANSFER = Plot(
@@ -195,14 +195,13 @@ ALONG_TRAINING = Plot(
     caption="Accuracy of linear probes of single characters along the training of XMoCo, of encoders after 39, 156 "
     "and 624 steps. Mean and standard deviation over seeds. Losses along training were not kept.",
     x="iterations", hue="target", xlabel="step of training", logarithmic=True, lines=JUDGED,
-    prepare=lambda rows: rows.drop(columns="changed"),  # a setting of each row, which stands across
 )
 
 
 PICTURES = {
     "learning_curves_multiomniglot": Picture(
-        experiments=("diversity_post_hoc",), rows=lambda runs: find("diversity_post_hoc").rows(runs),
-        plot=ALONG_TRAINING),
+        experiments=("diversity_post_hoc",), plot=ALONG_TRAINING,
+        rows=lambda runs: find("diversity_post_hoc").rows(runs).drop(columns="changed")),
     "category_curves_multiomniglot": Picture(
         experiments=("diversity_balanced", "diversity_zipf"), frame="progress", fields=POOL, rows=of_pools,
         plot=CURVES),

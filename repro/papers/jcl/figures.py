@@ -77,7 +77,7 @@ def similarity_variance(table: DataFrame, title: str = "") -> Figure:
     for model, values in known.groupby("model")["similarity"]:
         grid.ax.axvline(values.median(), color=colours[model], linestyle="--", linewidth=0.8,
                         label=f"{model}, {len(values):,} images, median {values.median():.3f}")
-    grid.ax.set(xlabel="mean cosine similarity a of an image's augmentations", ylabel="images (%)")
+    grid.ax.set(xlabel="mean similarity a of an image's augmentations", ylabel="images (%)")
     grid.ax.grid(axis="y")
     above = grid.ax.secondary_xaxis("top", functions=(lambda a: 1000 * (1 - a) / d, lambda b: 1 - b * d / 1000))
     above.set_xlabel(f"mean variance b = (1 $-$ a)/{d:g}, in thousandths")

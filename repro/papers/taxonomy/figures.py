@@ -72,6 +72,7 @@ def taxonomy(table: DataFrame, title: str = "") -> Figure:
     for axes in stack[1:-1]:
         trained = ordered[ordered["objectives"] != "random"]
         errors = 2 * _deviations(trained).reindex(places).fillna(ordered["std"]) * (1 + 1 / ordered["n_seeds"]) ** 0.5
+        errors = errors.where(ordered["n_seeds"] > 0).fillna(0)
         axes.use_sticky_edges = False  # of the bars
         axes.bar(places, 2 * errors, 1, -errors, color=style.PALE, linewidth=0, label="twice the error")
         axes.axhline(0, color=style.GREY, linewidth=0.6)
@@ -138,9 +139,8 @@ def pose_strip(sequences: Mapping[str, ArrayLike], bones: Sequence[tuple[int, in
         shown = np.linspace(0, len(sequence) - 1, min(frames, len(sequence))).round()
         strips[textwrap.fill(action, 12)] = torch.as_tensor(np.asarray(sequence)).flatten(1)[shown.astype(int)]
     poses = outlined(strips, bones)
-    of_pose = poses.groupby(["panel", "frame"], sort=False)
-    poses["x"] -= of_pose["x"].transform(lambda across: (across.min() + across.max()) / 2)
-    poses["y"] -= of_pose["y"].transform("min")
+    poses["x"] -= poses.groupby(["panel", "frame"])["x"].transform(lambda across: (across.min() + across.max()) / 2)
+    poses["y"] -= poses.groupby("panel")["y"].transform("min")
     grid = seaborn.FacetGrid(poses, row="panel", col="frame", dropna=False).map(
         plt.plot, "x", "y", color=style.INK, linewidth=0.7).despine(left=True, bottom=True)
     grid.set_titles("").set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
