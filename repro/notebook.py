@@ -19,7 +19,6 @@ from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
-from repro.recipe import choose
 from repro.report.statistics import holm
 from repro.report.text import in_text, markdown, remarks
 from repro.run import device as devices

@@ -7,14 +7,17 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from pandas import DataFrame
 
 from repro import experiments, papers
-from repro.data.disk import scratch
+from repro.data import manifest
+from repro.data.disk import read_yaml, scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
+from repro.report.text import in_text, remarks
 from repro.run.device import cores
-from repro.run.store import Run, everything, write_frame
+from repro.run.store import everything, write_frame
 from repro.table import NUMBERS
 
 
@@ -31,7 +34,8 @@ def draw(name: str, rows: DataFrame) -> Any:
         raise TypeError(f"rows={rows!r} should be a DataFrame, as `repro.results({name!r})` returns it")
     tables, pictures = papers.tables(), papers.pictures()
     if name in pictures:
-        return pictures[name].plot(pictures[name].rows(rows))
+        shown = pictures[name].rows(rows)
+        return pictures[name].plot(shown, finding(name, shown))
     table = tables[name] if name in tables else experiments.find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     if rows.empty:
@@ -41,7 +45,17 @@ def draw(name: str, rows: DataFrame) -> Any:
     from repro.report import plots
 
     drawing, shown = plots.in_settings(table, rows)
-    return drawing(shown)
+    return drawing(shown, finding(name, rows) or table.title)
+
+
+def finding(name: str, rows: DataFrame) -> str:
+    """The title that a person wrote of the committed rows of an experiment or a picture; "" of other rows."""
+    committed = manifest.project_root() / "figures" / f"{name}.csv"
+    if committed.exists() and committed.read_text(encoding="utf-8") == in_text(rows).to_csv(index=False):
+        for path in (folder / "findings.yaml" for folder in papers.folders().values()):
+            if path.exists() and (title := read_yaml(path).get(name)):
+                return title
+    return ""
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
@@ -85,38 +99,35 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
     ValueError if nothing is finished of one that is required.
     """
     from repro.report import plots
-    from repro.report.text import in_text, remarks
 
-    pictures = papers.pictures()
-    if name in pictures:
-        declared = pictures[name]
-        asked: dict[str, Run] = {}
-        for experiment in map(experiments.find, declared.experiments):
+    matplotlib.use("agg")  # no window is needed
+    asked, title = {}, ""
+    if picture := papers.pictures().get(name):
+        for experiment in map(experiments.find, picture.experiments):
             asked |= experiment.asked()
-        rows = runs
-        if declared.frame:
-            rows = experiments.frames(asked.values(), declared.frame, declared.fields, runs)
-        if len(rows) or not declared.frame:
-            rows = declared.rows(rows)
-        drawn, shown, ids = declared.plot, rows, rows.get("id", [*asked])
+        rows = experiments.frames(asked.values(), picture.frame, picture.fields, runs) if picture.frame else runs
+        if len(rows) or not picture.frame:
+            rows = picture.rows(rows)
+        drawn, shown = picture.plot, rows
+        asked = {id: id for id in rows.get("id", asked)}
     else:
         experiment = experiments.find(name)
-        ids, rows = [*experiment.asked()], experiment.rows(runs)
+        asked, rows, title = experiment.asked(), experiment.rows(runs), experiment.declared.title
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
         if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:
-            raise ValueError("none of its runs is finished; `repro run` trains them")
+            raise ValueError("none of its runs is finished, or has left what it shows; `repro run` trains them")
         return []
-    if name not in pictures and (runs["whose"][runs["id"].isin(ids)] != "ours").any():
+    order = {id: place for place, id in enumerate(asked)}
+    behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
+    if (behind["whose"] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
     written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]
     if drawn and len(shown) > 1:  # one number is no figure
-        order = {id: place for place, id in enumerate(ids)}
-        behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
-        written += plots.publish(stem, drawn, shown, behind)
+        written += plots.publish(stem, drawn, shown, behind, finding(name, rows) or title)
     return written
 
 

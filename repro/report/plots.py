@@ -1,11 +1,11 @@
-"""Pictures: values with their error over seeds, by what differs, in panels, beside printed values.
+"""Pictures: values with their error over seeds, by what differs, in a grid of seaborn's, beside printed values.
 
-Most pictures are declared, `Plot`, and drawn by one engine; the others are functions of rows. What holds for all,
-colours, sizes and what stands around the panels, is in `repro.report.style`.
+Most are declared, `Plot`; the others are functions of rows. What holds for all is in `repro.report.style`.
 """
 
 import dataclasses
 import inspect
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, Series
@@ -20,16 +21,9 @@ from pandas import DataFrame, Series
 from repro.data.disk import write_atomically
 from repro.report import statistics, style
 from repro.report.claims import DRAWN
-from repro.report.style import Look
 from repro.report.text import PLUS_MINUS, telling_apart
 
-DENSE = 12         # places in a line, from which on its error is a band and its points have no markers
-CROWDED = 24       # characters of all numbers below an axis: more are turned
-LEAST_SPAN = 5.0   # percentage points that an axis of accuracies spans at least
-DODGE = 0.03       # of an axis of numbers, between the places of two lines: no error bar hides another
-ABOVE = 0.7        # of the room between two names, for what is drawn beside one another there
-NAME_HEIGHT = 0.17  # of a line of a name, inches
-LINE = "_line"     # in `Plot.data`, the column by which lines are told apart; "" where there is one
+DENSE = 12  # places in a line, from which on its error is a band and its points have no markers
 
 
 def as_it_is(rows: DataFrame) -> DataFrame:
@@ -48,15 +42,12 @@ class Plot:
         hue, panel: columns that tell lines and panels apart, if any.
         xlabel: of numbers across, which all panels share; without one every panel has numbers of its own.
         ylabel: of values; rows with a column `unit` have this instead, and a panel for each.
-        looks: of values of `hue`, in their order; one without gets one.
+        lines: what values of `hue` are called; each has the colour and the marker of its place here, others come last.
         names: what values of `x` and `panel` are called, in their order; one without is called as it is.
         prepare: makes long rows of those that are given.
-        finding: the title, a sentence that is made of the plotted rows; see `leading`.
         reference: column with a value for every panel, such as a closed form, drawn as a dashed line; and its label.
         minus: value of `hue` from which the others differ little: they are drawn less it, in panels below its own.
-        foot: what is to be known of the panels, below them.
         logarithmic: of the axis of numbers.
-        least_span: what an axis of values spans at least, in its unit.
         columns: panels beside one another.
     """
 
@@ -67,55 +58,47 @@ class Plot:
     panel: str | None = None
     xlabel: str = ""
     ylabel: str = "accuracy (%)"
-    looks: Mapping[str, Look] = dataclasses.field(default_factory=dict)
+    lines: Mapping[Any, str] = dataclasses.field(default_factory=dict)
     names: Mapping[Any, str] = dataclasses.field(default_factory=dict)
     prepare: Callable[[DataFrame], DataFrame] = as_it_is
-    finding: Callable[["Plot", DataFrame], str] = dataclasses.field(default=lambda plot, data: leading(plot, data))
     reference: str | None = None
     reference_label: str = ""
     minus: str | None = None
-    foot: str = ""
     logarithmic: bool = False
-    least_span: float = LEAST_SPAN
     columns: int = 1
 
     def data(self, rows: DataFrame) -> DataFrame:
-        """What is plotted, a row for each point: unit, panel, line, x, value, std, n_seeds, printed, reference.
+        """What is plotted, as it is called: unit, panel, line, x, value, std, n_seeds, printed, reference.
 
-        Rows with a column `setting` have a panel for each where they are of several numbers, else names of their own.
-        Rows with a column `seed` are single runs, whose means and deviations are shown.
+        Rows with a column `setting` have a panel for each where they are of numbers, else names of their own. Rows
+        with a column `seed` are single runs, whose means and deviations are shown.
 
         Raises ValueError if there is no row, or rows are of several data sets.
         """
-        style.only(rows, "dataset")
+        dataset = style.only(rows, "dataset")
         rows = self.prepare(rows)
-        x, panel = rows[self.x], rows[self.panel] if self.panel else Series("", rows.index)
-        if "setting" in rows:
-            if not pd.api.types.is_numeric_dtype(x):
-                x = x.map(self.called) + ", " + rows["setting"]
-            elif x.nunique() > 1:
-                panel = (panel.map(self.called) + "\n" + rows["setting"]).str.strip()
-            else:
-                panel = (panel.map(self.called) + f"\n{self.xlabel} {x.iloc[0]:,g}").str.strip()
-                x = rows["setting"]
         runs = DataFrame({
-            "unit": rows.get("unit", self.ylabel), "panel": panel, LINE: rows[self.hue] if self.hue else "",
-            "x": x, "value": rows[self.y], "std": rows.get("std", math.nan),
-            "n_seeds": rows.get("n_seeds", 1),
+            "unit": rows.get("unit", self.ylabel), "panel": rows[self.panel].map(self.called) if self.panel else "",
+            "line": rows[self.hue].map(self.line_called) if self.hue else "ours", "x": rows[self.x],
+            "value": rows[self.y], "std": rows.get("std", math.nan), "n_seeds": rows.get("n_seeds", 1),
             "printed": rows.get("printed", math.nan),
             "reference": rows[self.reference] if self.reference else math.nan,
         })
+        if not pd.api.types.is_numeric_dtype(runs["x"]):
+            runs = runs.sort_values("x", key=self._order, kind="stable")
+            runs["x"] = runs["x"].map(self.called) + (", " + rows["setting"] if "setting" in rows else "")
+        elif "setting" in rows:
+            runs["panel"] = (runs["panel"] + "\n" + rows["setting"]).str.strip()
         data = runs
         if "n_seeds" not in rows:
-            groups = data.groupby(["unit", "panel", LINE, "x"], sort=False, as_index=False)
+            groups = runs.groupby(["unit", "panel", "line", "x"], sort=False, as_index=False)
             data = groups.agg(value=("value", "mean"), std=("value", "std"), n_seeds=("value", "size"),
                               printed=("printed", "mean"), reference=("reference", "mean"))
-        order = style.in_order(data["panel"], self.names)
-        data = data.sort_values("panel", key=lambda panels: panels.map(order.index), kind="stable", ignore_index=True)
+        data = data.sort_values("panel", key=self._order, kind="stable", ignore_index=True)
         if not self.minus:
             return data
-        paired = "seed" in rows and style.only(rows, "dataset") in DRAWN
-        return self._differences(data, runs.assign(seed=rows["seed"]) if paired else None)
+        paired = "seed" in rows and dataset in DRAWN
+        return self._differences(data, runs.assign(seed=rows["seed"], of=rows.get(self.panel, "")) if paired else None)
 
     def _differences(self, data: DataFrame, paired: DataFrame | None) -> DataFrame:
         """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place.
@@ -123,24 +106,27 @@ class Plot:
         With single runs whose seeds share their data, value and error are those of `statistics.paired_contrast`, on
         which verdicts rest.
         """
-        alone = data[LINE] == self.minus
-        pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_minus"))
+        base = self.line_called(self.minus)
+        alone = data["line"] == base
+        pairs = data[~alone].merge(data[alone], on=["panel", "x"], suffixes=("", "_base"))
         if len(pairs) < (~alone).sum():
             return data
-        variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_minus"] ** 2 / pairs["n_seeds_minus"]
-        pairs = pairs.assign(value=pairs["value"] - pairs["value_minus"], std=2 * variance**0.5)
-        if paired is not None:
-            found = []
-            for pair in pairs.itertuples():
-                runs = paired[paired["panel"] == pair.panel].pivot(index=[LINE, "x"], columns="seed", values="value")
-                places = runs.index.to_frame()["x"]
-                lead = statistics.paired_contrast(runs, (pair[pairs.columns.get_loc(LINE) + 1], pair.x),
-                                                  (self.minus, pair.x), places)
-                found.append((lead.value, 2 * lead.error))
-            pairs[["value", "std"]] = found
-        unit = (f"minus {self.line_called(self.minus)} (points)\n"
-                f"{PLUS_MINUS} twice the {'un' if paired is None else ''}paired error")
+        variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_base"] ** 2 / pairs["n_seeds_base"]
+        pairs = pairs.assign(value=pairs["value"] - pairs["value_base"], std=2 * variance**0.5)
+        for _, runs in paired.groupby("of") if paired is not None else ():
+            seeds = runs.pivot(index=["line", "panel", "x"], columns="seed", values="value")
+            blocks = seeds.index.to_frame()[["panel", "x"]].astype(str).agg(" ".join, axis="columns")
+            for place, pair in pairs[pairs["panel"].isin(runs["panel"])].iterrows():
+                place_of = pair["panel"], pair["x"]
+                lead = statistics.paired_contrast(seeds, (pair["line"], *place_of), (base, *place_of), blocks)
+                pairs.loc[place, ["value", "std"]] = lead.value, 2 * lead.error
+        unit = f"minus {base} (points)\n{PLUS_MINUS} twice the {'un' if paired is None else ''}paired error"
         return pd.concat([data[alone], pairs.assign(unit=unit)[data.columns]], ignore_index=True)
+
+    def _order(self, values: Series) -> Series:
+        """Places of values of `x` or `panel` in `names`; those that are not there come last, and stay as they are."""
+        places = {name: place for place, name in enumerate(map(self.called, self.names))}
+        return values.map(self.called).map(places).fillna(len(places))
 
     def called(self, value: Any) -> str:
         """What a value of `x` or `panel` is called."""
@@ -148,91 +134,90 @@ class Plot:
 
     def line_called(self, line: Any) -> str:
         """What a value of `hue` is called."""
-        return self.looks[line].label if line in self.looks else str(line)
+        return str(self.lines.get(line, line))
 
     @style.styled()
-    def __call__(self, rows: DataFrame) -> Figure:
-        """The picture of rows; see `data` for what is refused."""
+    def __call__(self, rows: DataFrame, title: str = "") -> Figure:
+        """The picture of rows, with a title that a person wrote of them; see `data` for what is refused."""
         data = self.data(rows)
+        looks = {}
+        lines = dict.fromkeys([*self.lines.values(), *data["line"]])
+        for line, colour, marker in zip(lines, itertools.cycle(style.COLOURS), itertools.cycle(style.MARKERS)):
+            looks |= {line: (colour, marker), f"{line}, printed": (colour if self.hue else style.VERMILLION, "D")}
         down = not pd.api.types.is_numeric_dtype(data["x"])
-        looks = style.looks_of(data[LINE], self.looks) if self.hue else {"": style.OURS}
-        panels = [panel for _, panel in data.groupby(["unit", "panel"], sort=False)]
-        columns = 1 if down and self.xlabel else min(self.columns, data["panel"].nunique())  # settings have long names
-        heights = [1.3 if columns == 1 else 1.0] * math.ceil(len(panels) / columns)
-        if down:  # a name, and the values beside it, need lines of type
-            heights = [NAME_HEIGHT * panel["x"].nunique() * max(1, 0.6 * panel[LINE].nunique())
-                       for panel in panels[::columns]]
-        figure, stack = style.panels(
-            0.6 + sum(heights) + (0.55 if down else 0.3) * len(heights), len(heights), columns, height_ratios=heights,
-            sharex=bool(self.xlabel) and not down, sharey="row" if columns > 1 else False)
-        for axes in stack[len(panels):]:
-            axes.set_visible(False)
-        for axes, panel in zip(stack, panels, strict=False):
-            place, unit = axes.get_subplotspec(), panel["unit"].iloc[0]
-            axes.set_title(self.called(panel["panel"].iloc[0]))
-            if down:
-                axes.set_xlabel(unit)
-            elif place.is_last_row():
-                axes.set_xlabel(self.xlabel)
-            if place.is_first_col() and not down:
-                axes.set_ylabel(unit)
-            axes.grid(axis="x" if down else "y")
-            self._panel(axes, panel, looks, down)
-        for axes in stack[: len(panels)]:  # once all is drawn that shares an axis
-            style.span(axes, "x" if down else "y", self.least_span)
-        below = [self.foot, style.heading(self.prepare(rows))]
-        return style.finish(figure, self.finding(self, data), "\n".join(filter(None, below)))
+        units, panels = [*data["unit"].unique()], [*data["panel"].unique()]
+        columns = 1 if down and self.xlabel else min(self.columns, len(panels))  # settings have long names
+        places = data["panel"].map(panels.index)
+        rows_of_unit = math.ceil(len(panels) / columns)
+        data["row"] = data["unit"].map(units.index) * rows_of_unit + places // columns
+        data["column"] = places % columns
+        sizes = data.groupby("row").agg(names=("x", "nunique"), lines=("line", "nunique"))
+        inches = (0.65 + 0.1 * sizes["names"] * (1 + sizes["lines"]) if down else 1.5 + 0 * sizes["names"]).tolist()
+        grid = seaborn.FacetGrid(data, row="row", col="column", sharex=bool(self.xlabel) and not down,
+                                 sharey="row" if columns > 1 else False, gridspec_kws={"height_ratios": inches})
+        for (row, column), axes in grid.axes_dict.items():
+            beside = data[data["row"] == row]
+            panel = beside[beside["column"] == column]
+            axes.set_visible(len(panel) > 0)
+            if len(panel):
+                self._panel(axes, panel, looks, [*beside["x"].unique()] if down else None)
+                values, first, last = panel["unit"].iloc[0], column == 0, row == data["row"].max()
+                axes.set(title=panel["panel"].iloc[0], xlabel=values if down else self.xlabel if last else "",
+                         ylabel=values if first and not down else "")
+        for (row, _), axes in grid.axes_dict.items():  # once all is drawn that shares an axis
+            span(axes, "x" if down else "y", units[row // rows_of_unit])
+        return style.finish(grid.figure, sum(inches), title, style.heading(self.prepare(rows)))
 
-    def _panel(self, axes: Axes, data: DataFrame, looks: Mapping[str, Look], down: bool) -> None:
-        """Draw what stands in a panel."""
-        if data["reference"].notna().any():
-            across = axes.axvline if down else axes.axhline
-            across(data["reference"].mean(), color=style.INK, linestyle="--", linewidth=0.8, zorder=1.8,
-                   label=self.reference_label)
-        if self.logarithmic and data["x"].nunique() > 1 and not down:
+    def _panel(self, axes: Axes, data: DataFrame, looks: dict[str, tuple[str, str]], names: list[str] | None) -> None:
+        """Draw ours with its error and, open and beside it, what is printed; across numbers, or down these names."""
+        theirs = data.dropna(subset="printed")
+        theirs = theirs.assign(value=theirs["printed"], std=math.nan, line=theirs["line"] + ", printed")
+        points = pd.concat([data, theirs], ignore_index=True)
+        spread = points["std"].fillna(0) / 2**0.5  # of two values that have this mean and this deviation
+        points = pd.concat([points.assign(value=points["value"] - spread),
+                            points.assign(value=points["value"] + spread)[points["std"].notna()]], ignore_index=True)
+        looks = {line: look for line, look in looks.items() if line in {*points["line"]}}
+        shared: Any = {"data": points, "hue": "line", "hue_order": [*looks], "errorbar": "sd", "legend": False,
+                       "palette": {line: colour for line, (colour, _) in looks.items()}, "ax": axes}
+        values = sorted(data["x"].unique())
+        if self.logarithmic and len(values) > 1 and names is None:
             axes.set_xscale("log")
-        names = style.in_order(data["x"], self.names) if down else []
-        shown = [line for line in looks if (data[LINE] == line).any()]
-        for number, line in enumerate(shown):
-            rows, side = data[data[LINE] == line], number - (len(shown) - 1) / 2
-            if down:
-                self._line(axes, rows, looks[line], rows["x"].map(names.index) + side * ABOVE / len(shown), down)
-            else:
-                rows = rows.sort_values("x", kind="stable")
-                self._line(axes, rows, looks[line], self._beside(rows["x"], data["x"], side), down)
-        if down:
-            style.names_down(axes, [self.called(name) for name in names])
-        elif data["x"].nunique() <= DENSE:
-            values = sorted(data["x"].unique())
-            labels = [f"{value:,g}" for value in values]
-            axes.set_xticks(values, labels=labels, rotation=90 if len("".join(labels)) > CROWDED else 0)
-            axes.minorticks_off()
-            if len(values) == 1:  # the points of all lines stand at one place, as those of each number of several do
-                value, = values
-                axes.set_xlim(*((value / 2**0.5, value * 2**0.5) if self.logarithmic else (value - 0.5, value + 0.5)))
-
-    def _beside(self, places: Series, every_place: Series, side: float) -> Series:
-        """Numbers moved a little to a side, where they are few, so that points of lines stand beside one another."""
-        if len(places) > DENSE:
-            return places
-        low, high = every_place.min(), every_place.max()
-        if self.logarithmic:
-            return places * max(high / low, 2) ** (DODGE * side)
-        return places + (high - low or 1) * DODGE * side
-
-    def _line(self, axes: Axes, rows: DataFrame, look: Look, places: Series, down: bool) -> None:
-        """Draw ours with its error and, open, what is printed."""
-        if len(rows) > DENSE and not down:
-            axes.plot(places, rows["value"], color=look.colour, label=look.label)
-            axes.fill_between(places, rows["value"] - rows["std"], rows["value"] + rows["std"], color=look.colour,
-                              alpha=0.2, linewidth=0)
-            return
-        style.mark(axes, places, rows["value"], look, rows["std"], joined=not down, down=down)
-        printed = Look(f"{look.label}, printed", look.colour, "D") if self.hue else style.PRINTED
-        style.mark(axes, places, rows["printed"], printed, hollow=True, down=down)
+        if names is None and len(values) > DENSE:
+            seaborn.lineplot(x="x", y="value", **shared)
+            lines = axes.lines
+        else:
+            x, y = ("value", "x") if names else ("x", "value")
+            seaborn.pointplot(
+                x=x, y=y, order=names, native_scale=not names, dodge=min(0.6, 0.15 * (len(looks) - 1)),
+                markers=[marker for _, marker in looks.values()],
+                linestyles=["none" if names or line.endswith("printed") else "-" for line in looks],
+                err_kws={"linewidth": 0.8, "marker": "|" if names else "_", "markersize": 7}, linewidth=1, markersize=4,
+                **shared)
+            lines = [line for line in axes.lines if line.get_marker() not in "|_"]
+            if names is None:
+                axes.set_xticks(values, labels=[f"{value:,g}" for value in values],
+                                rotation=90 if values[-1] > 9999 else 0)
+                axes.minorticks_off()
+                axes.margins(x=0.08 if len(values) > 1 else 3)  # beside one number lines are less than one apart
+        for drawn, line in zip(lines, looks, strict=True):
+            drawn.set_label(line.removeprefix("ours, "))
+            if line.endswith("printed"):
+                drawn.set_markerfacecolor("white")
+        axes.grid(axis="x" if names else "y")
+        if data["reference"].notna().any():
+            across = axes.axvline if names else axes.axhline
+            across(data["reference"].mean(), color=style.INK, linestyle="--", linewidth=0.8, label=self.reference_label)
 
 
-Drawn = Callable[[DataFrame], Figure]  # a `Plot` or a function
+def span(axes: Axes, values: str, unit: str) -> None:
+    """Widen the axis "x" or "y" on both sides, of accuracies until it spans five points; nothing ends at its edge."""
+    axes.margins(**{values: 0.08})
+    low, high = axes.get_xlim() if values == "x" else axes.get_ylim()
+    spare = max(0.0, 5 - (high - low)) / 2 if "%" in unit or "points" in unit else 0
+    axes.set(**{f"{values}lim": (low - spare, high + spare)})
+
+
+Drawn = Callable[..., Figure]  # of rows and a title: a `Plot` or a function
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -271,8 +256,8 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
         alike = rows.groupby([named, *(["seed"] if "seed" in rows else [])], dropna=False)
         measures = [name for name in ("ours", *table.measures) if name in rows]
         measure = next((name for name in measures if (alike[name].nunique() > 1).any()), "ours")
-        ylabel = style.MEASURED.get(measure, measure.replace("_", " "))
-        drawing = Plot(caption=caption_of(drawing), x=named, y=measure, ylabel=ylabel)
+        drawing = Plot(caption=caption_of(drawing), x=named, y=measure,
+                       ylabel=style.MEASURED.get(measure, measure.replace("_", " ")))
         rows = rows if measure == "ours" else rows.drop(columns="printed").assign(std=math.nan)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
@@ -287,7 +272,7 @@ def caption_of(drawn: Drawn) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def publish(stem: Path, drawn: Drawn, rows: DataFrame, runs: DataFrame) -> tuple[Path, Path]:
+def publish(stem: Path, drawn: Drawn, rows: DataFrame, runs: DataFrame, title: str = "") -> tuple[Path, Path]:
     """Write the picture of rows as `<stem>.svg` and `<stem>.png`, whole or not at all; returns both paths.
 
     Both carry a caption, and as JSON the ids of the stored runs behind the rows; of printed numbers there are none.
@@ -301,52 +286,11 @@ def publish(stem: Path, drawn: Drawn, rows: DataFrame, runs: DataFrame) -> tuple
         seeds = ", ".join(map(str, source["seeds"]))
         caption += (f" Data set: {source['dataset']}. Preset: {source['preset']}. Seeds: {seeds}. "
                     f"Drawn from {count} in the source of this file.")
-    figure = drawn(rows)
+    figure = drawn(rows, title)
     metadata = {"Title": stem.name, "Description": caption, "Source": json.dumps(source, sort_keys=True)}
     svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
     with style.styled():
         undated = metadata | {"Date": None}
         write_atomically(svg, lambda path: figure.savefig(path, format="svg", metadata=undated))
-        write_atomically(png, lambda path: figure.savefig(path, format="png", dpi=style.DOTS, metadata=metadata))
+        write_atomically(png, lambda path: figure.savefig(path, format="png", metadata=metadata))
     return svg, png
-
-
-def leading(plot: Plot, data: DataFrame) -> str:
-    """Which line or name is highest in each panel, where that is more than seeds scatter, as a sentence.
-
-    The highest and the next differ by more than twice the standard error of the difference of their means. Lines are
-    taken at the place with the largest value of their own. Of differences, from where to where they reach.
-    """
-    if plot.minus and data["unit"].nunique() > 1:
-        return _ranges(plot, data[data[LINE] != plot.minus])
-    by, sentences = LINE if data[LINE].nunique() > 1 else "x", {}
-    for panel, rows in data.dropna(subset="value").groupby("panel", sort=False):
-        best = rows.sort_values("value", ascending=False).drop_duplicates(by)
-        first, second = best.iloc[0], best.iloc[min(1, len(best) - 1)]
-        name = plot.line_called(first[by]) if by == LINE else plot.called(first[by])
-        highest = f"{name} is highest"
-        if by == "x" and pd.api.types.is_number(first[by]):
-            highest = f"highest at {first[by]:,g} ({plot.xlabel})"
-        error = math.hypot(first["std"] / first["n_seeds"] ** 0.5, second["std"] / second["n_seeds"] ** 0.5)
-        if len(best) == 1:
-            sentence = f"{first['value']:.1f} %"
-        elif math.isnan(error):
-            sentence = f"{highest}, {'of' if math.isnan(first['std']) else 'the next of'} one seed"
-        elif first["value"] - second["value"] > 2 * error:
-            sentence = highest
-        else:
-            sentence = "the highest two are closer than seeds scatter"
-        sentences[plot.called(panel)] = sentence
-    finding = "; ".join(f"{panel}: {sentence}" for panel, sentence in sentences.items())
-    if len(set(sentences.values())) == 1:
-        finding = sentence
-    return finding[:1].upper() + finding[1:]
-
-
-def _ranges(plot: Plot, differences: DataFrame) -> str:
-    """From where to where each line differs from `plot.minus`; whether seeds decide that is for a claim to say."""
-    ranges = []
-    for line, rows in differences.groupby(LINE, sort=False):
-        low, high = rows["value"].min(), rows["value"].max()
-        ranges.append(f"{plot.line_called(line)} {low:+.1f} to {high:+.1f}")
-    return f"Points from {plot.line_called(plot.minus)}: " + "; ".join(ranges)

@@ -1,32 +1,22 @@
-"""One look for every picture: column width, legible type, colours told apart by colour-blind readers, stable files.
+"""One look for every picture, with what stands around its panels: title, keys, and what it was drawn from, in words."""
 
-And what pictures share: markers with errors, the finding above, and the legend and what it was drawn from below.
-"""
-
-import itertools
-import math
+import contextlib
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import matplotlib.style
-import numpy as np
+import seaborn
+from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from repro.data import manifest
 from repro.report.text import PLUS_MINUS
 
 COLUMN = 3.25  # width of a printed column, inches
-DOTS = 300  # of a PNG, per inch
-POINTS = 7  # size of type
-LINE_HEIGHT = 0.14  # of a line of type, inches
-TITLE_WIDTH = 56  # characters of a line of a title
-WIDEST = 64  # characters of a line below a picture
+WIDEST = 60    # characters of a line below a picture
 DATA_NAMES = {
     "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
     "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",
@@ -46,98 +36,55 @@ SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call 
     ("frequency", "zipf"): "categories with Zipf's frequencies", ("renewed", False): "keys as the pool has them",
     ("normalised", False): "embeddings of any length",
 }
-
-MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of standardised\nreadouts (%)"}  # labels of axes
+MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of\nstandardised\nreadouts (%)"}  # labels of axes
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 INK, GREY, PALE = "#222222", "#767676", "#DDDDDD"
-
-STYLE = {
-    "font.family": "DejaVu Sans",
-    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize",
-                     "legend.fontsize", "figure.titlesize"), POINTS),
-    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
-    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
-    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
-    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
-    "axes.axisbelow": True,
-    "axes.titlelocation": "left",
-    "figure.dpi": 200,
-    "ytick.minor.size": 1.5,
-    "grid.color": PALE,
-    "grid.linewidth": 0.4,
-    "lines.linewidth": 1.0,
-    "lines.markersize": 4,
-    "legend.handlelength": 2.2,
-    "legend.handletextpad": 0.5,
-    "legend.columnspacing": 1.2,
-    "legend.borderpad": 0.2,
-    "svg.hashsalt": "repro",
+COLOURS, MARKERS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, INK, GREY), "osD^vPX*"  # of lines, in their order
+SHEET = {
+    **seaborn.axes_style("ticks"), **seaborn.plotting_context("paper", font_scale=0.8),  # no type below 7 points
+    "font.family": "DejaVu Sans", "figure.titlesize": 7.5, "figure.titleweight": "bold", "figure.labelsize": 7,
+    "figure.dpi": 200, "savefig.dpi": 300, "svg.hashsalt": "repro", "grid.color": PALE, "legend.frameon": False,
+    "axes.titlelocation": "left", "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.linewidth": 0.6, "grid.linewidth": 0.4, "lines.markersize": 4, "lines.linewidth": 1,
 }
 
 
-class Look(NamedTuple):
-    """How a method, or whatever else a legend names, appears in every figure."""
+@contextlib.contextmanager
+def styled() -> Iterator[None]:
+    """Decorator and context in which this style holds, whatever the reader's own settings, which come back after.
 
-    label: str
-    colour: str
-    marker: str
-
-
-OURS, PRINTED = Look("ours", BLUE, "o"), Look("printed", VERMILLION, "D")
-
-
-def styled():
-    """Decorator and context in which this style holds, whatever the reader's own settings, which come back after."""
-    return matplotlib.style.context(["default", STYLE])
-
-
-def panels(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure as wide as a column, with its panels in the order of reading.
-
-    Args:
-        height: inches.
-        rows, columns: how many panels.
-        **options: of `Figure.subplots`.
+    Figures that were made in it are closed, so that whoever is given one shows it, once; also if a drawing fails.
     """
-    figure = Figure(figsize=(COLUMN, height), layout="constrained")
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    before = {*plt.get_fignums()}
+    with matplotlib.style.context(["default", SHEET]):
+        try:
+            yield
+        finally:
+            for number in {*plt.get_fignums()} - before:
+                plt.close(number)
 
 
-def finish(figure: Figure, finding: str, provenance: str) -> Figure:
-    """Write the finding above a picture, its legend below, and under that, small, what it was drawn from."""
-    title = textwrap.fill(finding, TITLE_WIDTH, break_on_hyphens=False)
-    figure.suptitle(title, fontweight="bold", x=0.01, ha="left")
+def finish(figure: Figure, inches: float, title: str, provenance: str) -> Figure:
+    """Give panels so many inches, a title above and, inside the canvas below, a legend and what they are drawn from."""
     keys: dict[str, Artist] = {}
     for axes in figure.axes:
+        axes.tick_params(labelsize=plt.rcParams["xtick.labelsize"])  # of this style, also where it is drawn later
         for key, label in zip(*axes.get_legend_handles_labels(), strict=True):
             keys.setdefault(label, key)
-    columns, below = 1, LINE_HEIGHT * (provenance.count("\n") + 1.5)
-    above = below
+    edge = {"x": 0.01, "horizontalalignment": "left"}
+    around: list[Any] = [figure.suptitle(textwrap.fill(title, 46, break_on_hyphens=False), **edge),
+                         figure.supxlabel(provenance, color=GREY, y=0.01, **edge)]
     if len(keys) > 1:
         columns = min(len(keys), max(1, WIDEST // (max(map(len, keys)) + 8)))  # 8 for a key and its space
-        above += LINE_HEIGHT * (math.ceil(len(keys) / columns) + 1)
-    height = figure.get_figheight() + above
-    figure.set_figheight(height)
-    figure.get_layout_engine().set(rect=(0, above / height, 1, 1 - above / height))
+        around.append(figure.legend(keys.values(), keys, loc="lower center", ncols=columns))
+    heights = [artist.get_window_extent().height / figure.dpi for artist in around]
+    height = inches + sum(heights) + 0.15
+    figure.set_size_inches(COLUMN, height)
     if len(keys) > 1:
-        where = {"loc": "lower center", "bbox_to_anchor": (0.5, below / height), "ncols": columns}
-        figure.legend(keys.values(), keys, **where).set_in_layout(False)
-    figure.text(0.01, 0.03 / height, provenance, color=GREY, verticalalignment="bottom")
-    return settled(figure)
-
-
-def settled(figure: Figure) -> Figure:
-    """The figure, laid out once and for all, so that showing or saving it again changes nothing."""
-    for axes in figure.axes:  # the number of ticks follows from the size of their labels: this one, not the reader's
-        axes.tick_params(labelsize=POINTS)
-    if engine := figure.get_layout_engine():
-        engine.execute(figure)
-    figure.set_layout_engine("none")
-    for axes, which in product(figure.axes, ("original", "active")):
-        # The layout's solver orders its unknowns by their addresses in memory: the last bits differ from run to run.
-        axes.set_position(np.round(axes.get_position(which == "original").bounds, 9), which)
+        figure.legends[0].set_bbox_to_anchor((0.5, (heights[1] + 0.1) / height))
+    figure.tight_layout(rect=(0, sum(heights[2:]) / height, 1, 1))
     return figure
 
 
@@ -196,52 +143,3 @@ def only(table: DataFrame, column: str) -> Any:
     if len(values) != 1:
         raise ValueError(f"a figure shows one {column}; this table has {sorted(values)}")
     return values[0]
-
-
-def mark(
-    axes: Axes, places: ArrayLike, values: Series, look: Look, deviations: Series | None = None, *,
-    hollow: bool = False, joined: bool = False, down: bool = False,
-) -> None:
-    """Markers of values with error bars, whose caps tell short ones from markers; nothing where there is no value.
-
-    Args:
-        places: across, or where `down` is set, downwards; values are on the other axis.
-        hollow: as printed values are; these lie below ours.
-        joined: by a line.
-    """
-    if not values.notna().any():
-        return
-    points = (values, places) if down else (places, values)
-    axes.plot(*points, color=look.colour, marker=look.marker, markerfacecolor="white" if hollow else look.colour,
-              linestyle="-" if joined else "none", zorder=1.9 if hollow else 2, label=look.label)
-    if deviations is not None:
-        axes.errorbar(*points, ecolor=look.colour, fmt="none", elinewidth=0.8, capsize=3,
-                      **{"xerr" if down else "yerr": deviations})
-
-
-def span(axes: Axes, direction: str, least: float) -> None:
-    """Widen the axis "x" or "y", on both sides alike, until it spans so much; nothing ends at its edge."""
-    axes.margins(**{direction: 0.08})
-    low, high = axes.get_xlim() if direction == "x" else axes.get_ylim()
-    spare = max(0.0, least - (high - low)) / 2
-    axes.set(**{f"{direction}lim": (low - spare, high + spare)})
-
-
-def names_down(axes: Axes, names: Sequence[str]) -> None:
-    """Names from the top to the bottom, one apart, the values across."""
-    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
-    axes.tick_params(axis="y", length=0)
-
-
-def looks_of(names: Iterable[str], looks: Mapping[str, Look]) -> dict[str, Look]:
-    """Looks with those of names that have none of their own: called as they are, told apart by colour and marker."""
-    unknown = [name for name in dict.fromkeys(names) if name not in looks]
-    colours, markers = itertools.cycle((ORANGE, SKY, INK)), itertools.cycle("XP*")
-    return dict(looks) | {name: Look(str(name), colour, marker)
-                          for name, colour, marker in zip(unknown, colours, markers, strict=False)}
-
-
-def in_order(names: Series, order: Collection[str]) -> list[str]:
-    """The distinct names, those of `order` first and in this order, the others as they come."""
-    present = list(dict.fromkeys(names))
-    return [*(name for name in order if name in present), *(name for name in present if name not in order)]

@@ -15,6 +15,12 @@ def lines(figure: Figure, axes: int) -> dict[str, np.ndarray]:
     return {label: values for label, values in found.items() if not label.startswith("_")}
 
 
+def error_bars(figure: Figure, axes: int) -> list[list[float]]:
+    """Both ends of the error bars up and down, the lowest first."""
+    bars = [line.get_xydata() for line in figure.axes[axes].lines if line.get_marker() == "_"]
+    return sorted(sorted(bar[:, 1]) for bar in bars if np.isfinite(bar).all())
+
+
 def _visible_texts(figure: Figure) -> list[Text]:
     """Every text that is drawn: tick labels outside their axis are not."""
     hidden = set()

@@ -53,10 +53,6 @@ def test_grid_shows_every_value():
     assert_legible(figure)
     unprinted = values(sce.temperature_grid(grid_table("digits").assign(printed=NAN)))
     assert list(unprinted) == ["SCE, ours", "ReSSL, ours"]
-    best = f"{expected.max() - 3:.1f}"
-    assert f"at {best} ± 0.2 %" in figure.get_suptitle()
-    one_seed = sce.temperature_grid(grid_table().assign(std=NAN)).get_suptitle()
-    assert f"at {best} %" in one_seed  # which deviates from nothing
     with pytest.raises(ValueError, match="duplicate"):
         sce.temperature_grid(pd.concat([grid_table(), grid_table()]))
 
@@ -73,13 +69,11 @@ def test_histograms_have_a_line_at_the_medians_of_the_images_that_are_known():
     table.loc[0, "similarity"] = NAN
     figure = jcl.similarity_variance(table)
     medians = table.groupby("model")["similarity"].median()
-    np.testing.assert_allclose([line.get_xdata()[0] for line in figure.axes[0].lines], medians)
+    np.testing.assert_allclose(
+        [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"], medians)
     assert [text.get_text().split(", median")[0] for text in figure.legends[0].get_texts()] == [
         "JCL, 999 images", "MoCo v2, 1,000 images"]
     assert_legible(figure)
-    jcl_median, moco_median = medians
-    assert figure.get_suptitle().replace("\n", " ") == (
-        f"Median similarity of an image's views: JCL {jcl_median:.3f}, MoCo v2 {moco_median:.3f}; 2 seeds of each")
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
         jcl.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))
 

@@ -1,108 +1,139 @@
-"""Pictures: what the engine draws of made-up rows, and that every committed picture shows its committed numbers."""
+"""Pictures: what is drawn of made-up rows, and that every committed picture shows its committed numbers."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import assert_legible
+from drawn import assert_legible, error_bars, lines
+from matplotlib import pyplot as plt
 from pandas import DataFrame
 
 from repro import experiments, papers
+from repro.papers.drawing import finding
 from repro.report import plots, style
 from repro.report.claims import SHORTENED, Results, compared
-from repro.report.plots import LINE, Plot
+from repro.report.plots import Plot
 
 FIGURES = Path(__file__).parents[2] / "figures"
 EXPERIMENTS = sorted(path.stem for path in FIGURES.glob("*.png") if path.stem in papers.saved())
-PICTURES = {name: declared for name, declared in papers.pictures().items() if declared.plot}
+PICTURES = {name: picture for name, picture in papers.pictures().items() if (FIGURES / f"{name}.png").exists()}
 VALUES = {  # of some pictures, the column of the committed rows whose means over seeds are drawn, and of which rows
     "along_training_ucla": ("value", "entry == objectives and measure in ['linear', 'linear_best']"),
+    "learning_curves_ucla": ("value", "id == id"), "learning_curves_multiomniglot": ("ours", "ours == ours"),
     "sequence_contrast_ucla": ("CD", "id == id"), "objective_parts_cifar10": ("InfoNCE", "id == id"),
     "category_curves_multiomniglot": ("categories_audio", "id == id"),
     "sampled_keys_cifar10": ("inside", "id == id"),
-    "post_hoc_diversity_multiomniglot": ("value", "measure == 'categories'"), "glm_forest_ucla": ("estimate", "t == t"),
+    "post_hoc_diversity_multiomniglot": ("value", "measure == 'categories'"),
+    "glm_forest_ucla": ("estimate", "t == t"),
 }
-BY = ["objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch", "keys",
-      "rows", "source", "term"]
+BY = ["unit", "objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch",
+      "keys", "iterations", "target", "rows", "source", "term"]
 ROWS = DataFrame({
     "method": ["a", "b"] * 2, "size": [10, 10, 20, 20], "target": "x", "ours": [50.0, 51.0, 50.5, 52.0],
     "std": [0.5, 0.2, math.nan, 0.1], "n_seeds": [3, 3, 1, 3], "printed": [50.1, math.nan, 51.2, math.nan],
     "preset": "paper", "dataset": "ucla",
 })
-LINES = Plot(caption="Lines.", x="size", hue="method", looks={"b": style.OURS})
-NAMES = Plot(caption="Names.", x="method", panel="size", names={"a": "the first"})
+ACROSS = Plot(caption="Lines.", x="size", hue="method", lines={"b": "B"})
+DOWN = Plot(caption="Names.", x="method", panel="size", names={"a": "the first"})
+
+
+def drawn_values(figure) -> np.ndarray:
+    """Both coordinates of every point of a line, and the numbers in cells of heat maps."""
+    parts = [part for axes in figure.axes for line in axes.lines for part in (line.get_xdata(), line.get_ydata())]
+    parts += [np.ma.filled(part.get_array(), np.nan) for axes in figure.axes for part in axes.collections
+              if part.get_array() is not None]
+    return np.concatenate([np.ravel(np.asarray(part, float)) for part in parts if len(np.ravel(part))])
 
 
 def assert_among(values, plotted):
-    plotted = np.asarray(plotted, float)
-    assert len(values) and all(np.nanmin(np.abs(plotted - value)) < 1e-9 for value in values)
+    assert len(values) and all(np.nanmin(np.abs(plotted - value)) < 1e-8 for value in values)
+
+
+def assert_borne_out(title, rows, figure):
+    """Numbers of a title, as typed, stand in the rows, are drawn, or in the legend."""
+    texts = " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
+    known = [rows.select_dtypes("number").to_numpy().ravel(), drawn_values(figure),
+             [float(number) for number in re.findall(r"\d+\.\d+", texts)]]
+    if "p_one_tailed" in rows:  # models, and in how many a term is significant
+        known.append([*rows[rows["p_one_tailed"] < 0.05].groupby("term").size(), len(rows) / 4])
+    for number in re.findall(r"(?<![\w-])\d[\d,]*(?:\.\d+)?", title.replace("(1 ", "")):
+        typed, decimals = float(number.replace(",", "")), len(number.partition(".")[2])
+        off = np.abs(np.abs(np.concatenate(known)) - typed)
+        assert (off <= 0.5 * 10**-decimals + 1e-9).any(), (title, number)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_picture_of_an_experiment_is_legible_and_shows_the_committed_numbers(name):
-    table = experiments.find(name).declared
-    rows = experiments.results(name).drop_duplicates([*table.shown, "preset", "dataset"])
-    plot = table.drawing
-    assert_legible(plot(rows))
-    if not isinstance(plot, Plot):
-        return
-    written = pd.read_csv(FIGURES / f"{name}.csv").drop_duplicates([*table.shown, "preset", "dataset"])
-    if plot.minus and plot.minus in set(written[plot.hue]):  # the others are differences
+    rows = experiments.results(name)
+    (plot, shown), title = plots.in_settings(experiments.find(name).declared, rows), finding(name, rows)
+    figure = plot(shown, title)
+    assert title and assert_legible(figure) is None
+    assert_borne_out(title, rows, figure)
+    written = pd.read_csv(FIGURES / f"{name}.csv")
+    if isinstance(plot, Plot) and plot.minus in {*written.get(plot.hue, ())}:  # the others are differences
         written = written[written[plot.hue] == plot.minus]
-    assert_among(written["ours"].dropna(), plot.data(rows)["value"])
+    column = plot.y if isinstance(plot, Plot) and plot.y in written else "ours"
+    assert_among(written[column].dropna(), drawn_values(figure))
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_legible_and_shows_the_means_over_seeds_of_its_committed_rows(name):
-    written, plot = pd.read_csv(FIGURES / f"{name}.csv", keep_default_na=False, na_values=[""]), PICTURES[name].plot
-    assert_legible(plot(written))
+    rows = pd.read_csv(FIGURES / f"{name}.csv", dtype={"id": str}, keep_default_na=False, na_values=[""],
+                       float_precision="round_trip")
+    title = finding(name, rows)
+    figure = PICTURES[name].plot(rows, title)
+    assert title and assert_legible(figure) is None
+    assert_borne_out(title, rows, figure)
     if name in VALUES:
         column, condition = VALUES[name]
-        shown = written.query(condition)
-        means = shown.groupby([field for field in BY if field in shown])[column].mean()
-        assert_among(means, plot.data(written)["value"])
+        shown = rows.query(condition)
+        assert_among(shown.groupby([field for field in BY if field in shown])[column].mean(), drawn_values(figure))
 
 
-def test_data_are_those_of_the_rows_and_nothing_printed_stands_beside_bundled_data():
-    data = LINES.data(ROWS)
-    pd.testing.assert_frame_equal(
-        data[["x", "value", "std", "n_seeds", "printed"]],
-        ROWS[["size", "ours", "std", "n_seeds", "printed"]].set_axis(
-            ["x", "value", "std", "n_seeds", "printed"], axis="columns"))
-    drawn = {line.get_label(): line.get_ydata() for line in LINES(ROWS).axes[0].lines}
-    np.testing.assert_array_equal(drawn["ours"], [51.0, 52.0])
-    np.testing.assert_array_equal(drawn["a, printed"], [50.1, 51.2])
-    bundled = LINES(ROWS.assign(dataset="synthetic", preset="quick", printed=math.nan))
-    assert "a, printed" not in [line.get_label() for line in bundled.axes[0].lines]
-    assert "not comparable" in "".join(text.get_text() for text in bundled.texts)
+def test_other_rows_have_no_finding():
+    rows = experiments.results("taxonomy_ucla")
+    assert "AE+AD+CD" in finding("taxonomy_ucla", rows)
+    assert finding("taxonomy_ucla", rows.assign(ours=rows["ours"] + 0.1)) == finding("taxonomy", rows) == ""
+
+
+def test_what_is_drawn_is_ours_with_its_deviation_and_open_what_is_printed():
+    figure = ACROSS(ROWS)
+    drawn = lines(figure, 0)
+    np.testing.assert_allclose(drawn["B"], [51.0, 52.0])
+    np.testing.assert_allclose(drawn["a, printed"], [50.1, 51.2])
+    np.testing.assert_allclose(error_bars(figure, 0), [[49.5, 50.5], [50.8, 51.2], [51.9, 52.1]])
+    faces = {line.get_label(): line.get_markerfacecolor() for line in figure.axes[0].lines}
+    assert faces["a, printed"] == "white" != faces["a"]
+    bundled = ACROSS(ROWS.assign(dataset="synthetic", preset="quick", printed=math.nan))
+    assert "a, printed" not in lines(bundled, 0) and "not comparable" in bundled.get_supxlabel().replace("\n", " ")
 
 
 def test_of_frames_mean_and_deviation_over_seeds_are_drawn():
     steps = np.arange(40)
     frame = pd.concat(DataFrame({"size": steps, "ours": steps + 2.0 * seed, "seed": seed, "dataset": "ucla",
                                  "preset": "paper"}) for seed in (0, 1, 2))
-    plot = Plot(caption="Curves.", x="size")
-    data = plot.data(frame)
-    assert data["value"].tolist() == (steps + 2.0).tolist() and set(data["std"]) == {2.0} and len(data) == 40
-    np.testing.assert_array_equal(plot(frame).axes[0].lines[0].get_ydata(), steps + 2.0)
+    axes, = Plot(caption="Curves.", x="size")(frame).axes
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), steps + 2.0)
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(0) and band[:, 1].max() == pytest.approx(39 + 4)
 
 
 def test_differences_have_twice_the_standard_error_of_two_means():
     rows = ROWS.assign(std=[0.3, 0.4, math.nan, 0.1], n_seeds=[9, 4, 1, 3])
     plot = Plot(caption="Differences.", x="size", hue="method", minus="a")
-    data = plot.data(rows)
-    assert data.loc[data[LINE] == "a", "value"].tolist() == [50.0, 50.5]
-    less = data[data[LINE] == "b"]
-    assert less["value"].tolist() == [1.0, 1.5]
-    assert less["std"].tolist() == pytest.approx([2 * (0.09 / 9 + 0.16 / 4) ** 0.5, math.nan], nan_ok=True)
-    assert len(plot(rows).axes) == 2
-    assert plots.leading(plot, data) == "Points from a: b +1.0 to +1.5"
+    figure = plot(rows)
+    np.testing.assert_allclose(lines(figure, 0)["a"], [50.0, 50.5])
+    np.testing.assert_allclose(lines(figure, 1)["b"], [1.0, 1.5])
+    error = 2 * (0.09 / 9 + 0.16 / 4) ** 0.5
+    np.testing.assert_allclose(error_bars(figure, 1), [[1 - error, 1 + error]])
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
 
 
-def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
+@pytest.mark.parametrize("settings", [False, True])
+def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict(settings):
     """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
     draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
     rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "printed": math.nan,
@@ -110,77 +141,81 @@ def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verd
                       for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
                       for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")
     plot = Plot(caption="Differences.", x="size", hue="method", panel="target", minus="a")
-    data = plot.data(rows)
-    less = data[data[LINE] == "b"]
+    shown = rows.assign(setting=rows["size"].map("size {}".format), size=1) if settings else rows
+    data = plot.data(shown)
+    less = data[data["line"] == "b"].sort_values("panel", kind="stable")
     results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
-    found = compared(results, {"method": "b"}, {"method": "a"})
-    assert less["value"].tolist() == pytest.approx([number.value for number in found.values()])
-    assert less["std"].tolist() == pytest.approx([2 * number.error for number in found.values()])
+    found = [*compared(results, {"method": "b"}, {"method": "a"}).values()]
+    assert sorted(less["value"]) == pytest.approx(sorted(number.value for number in found))
+    assert sorted(less["std"]) == pytest.approx(sorted(2 * number.error for number in found))
     assert less["unit"].str.endswith("twice the paired error").all() and data["n_seeds"].eq(3).all()
-    unpaired = plot.data(rows.assign(dataset="ucla"))
-    assert unpaired.loc[unpaired[LINE] == "b", "std"].min() > 5 * less["std"].max()
+    unpaired = plot.data(shown.assign(dataset="ucla"))
+    assert unpaired.loc[unpaired["line"] == "b", "std"].min() > 5 * less["std"].max()
 
 
-def test_an_axis_with_one_number_has_one_place_for_all():
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_an_axis_with_one_number_has_one_place_for_all(logarithmic):
     """They stand beside one another, and within a tenth of the axis around the one tick."""
     several = pd.concat([ROWS, ROWS.assign(method="c"), ROWS.assign(method="d")])
-    for logarithmic in (False, True):
-        plot = Plot(caption="Lines.", x="size", hue="method", logarithmic=logarithmic)
-        axes, = plot(several[several["size"] == 10]).axes
-        low, high = axes.get_xlim()
-        places = [place for line in axes.lines if line.get_linestyle() == "-" for place in line.get_xdata()]
-        assert len({*places}) == 4 and max(abs(place - 10) for place in places) < 0.1 * (high - low)
-        assert axes.get_xticks().tolist() == [10] and low < 10 < high
-
-
-def test_what_is_to_be_known_of_panels_stands_below_them():
-    figure = Plot(caption="", x="size", hue="method", foot="Scales differ.")(ROWS)
-    assert figure.texts[-1].get_text().startswith("Scales differ.\nNW-UCLA")
-    assert PICTURES["along_training_ucla"].plot.foot == "Rows of panels have scales of their own."
+    axes, = Plot(caption="", x="size", hue="method", logarithmic=logarithmic)(several[several["size"] == 10]).axes
+    low, high = axes.get_xlim()
+    places = [place for line in axes.lines if line.get_linestyle() == "-" and line.get_marker() != "_"
+              for place in line.get_xdata()]
+    assert len({*places}) == 4 and max(abs(place - 10) for place in places) < 0.1 * (high - low)
+    assert axes.get_xticks().tolist() == [10] and low < 10 < high
 
 
 def test_names_go_downwards_in_their_order_and_each_panel_has_its_own():
-    figure = NAMES(ROWS)
-    for axes, size in zip(figure.axes, (10, 20), strict=True):
+    for axes, size in zip(DOWN(ROWS).axes, (10, 20), strict=True):
         assert axes.get_title(loc="left") == str(size) and axes.get_ylim()[0] > axes.get_ylim()[1]
         assert [label.get_text() for label in axes.get_yticklabels()] == ["the first", "b"]
 
 
-def test_an_axis_of_accuracies_spans_five_points():
-    assert np.ptp(LINES(ROWS).axes[0].get_ylim()) >= 5 and np.ptp(NAMES(ROWS).axes[0].get_xlim()) >= 5
+def test_ticks_stand_at_the_values_and_neighbours_share_their_axis_which_spans_five_points():
+    figure = Plot(caption="", x="size", panel="method", xlabel="keys", columns=2)(ROWS)
+    first, second = figure.axes
+    assert first.get_xticks().tolist() == second.get_xticks().tolist() == [10, 20]
+    assert first.get_ylim() == second.get_ylim() and np.ptp(first.get_ylim()) >= 5
+    assert np.ptp(DOWN(ROWS).axes[0].get_xlim()) >= 5
 
 
-def test_no_point_covers_another_and_names_without_a_look_get_one():
-    axes, = LINES(pd.concat([ROWS, ROWS.assign(method="unheard of")])).axes
-    places = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "-"]
-    assert len(places) == 3 == len(set(places))
-    looks = style.looks_of(["new", "known", "newer", "new"], {"known": style.OURS})
-    assert [*looks] == ["known", "new", "newer"] and looks["known"] is style.OURS and looks["new"].label == "new"
-    assert len({(look.colour, look.marker) for look in looks.values()}) == 3
+def test_a_method_keeps_its_colour_and_new_ones_are_told_apart():
+    def colours(*methods):
+        axes, = ACROSS(pd.concat([ROWS.assign(method=method) for method in methods])).axes
+        return {line.get_label(): (line.get_color(), line.get_marker(), tuple(line.get_xdata())) for line in axes.lines
+                if not line.get_label().startswith("_") and "printed" not in line.get_label()}
+
+    alone, both = colours("b"), colours("new", "b", "newer")
+    assert alone["B"][:2] == both["B"][:2] and [*both] == ["B", "new", "newer"]
+    assert len({look[:2] for look in both.values()}) == len({look[2] for look in both.values()}) == 3
+
+
+def test_what_it_is_drawn_from_lies_inside_the_canvas_whatever_the_reader_prefers(tmp_path):
+    with plt.rc_context({"font.size": 30, "savefig.dpi": 50, "axes.grid": True}):
+        figure = ACROSS(ROWS, "A title that somebody wrote of these rows, and that needs a second line")
+        figure.savefig(tmp_path / "drawn.png")
+        assert plt.rcParams["font.size"] == 30
+    assert_legible(figure)
+    assert figure.get_supxlabel().startswith("NW-UCLA")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_figure_stays_open(fails):
+    def prepare(rows):
+        plt.figure()
+        return rows.drop(columns="ours") if fails else rows
+
+    open_before = plt.get_fignums()
+    try:
+        Plot(caption="", x="size", prepare=prepare)(ROWS)
+    except KeyError:
+        assert fails
+    assert plt.get_fignums() == open_before
 
 
 def test_rows_of_several_data_sets_are_refused():
     with pytest.raises(ValueError, match=r"one dataset.*\['ntu', 'ucla'\]"):
-        LINES(ROWS.assign(dataset=["ucla", "ucla", "ntu", "ntu"]))
-
-
-@pytest.mark.parametrize(("second", "expected"), [
-    (51.0, "B is highest"), (51.8, "The highest two are closer than seeds scatter"),
-])
-def test_the_highest_is_named_where_it_is_told_from_the_next(second, expected):
-    """Both of deviation 0.3 over nine seeds: twice the error of the difference is 0.28."""
-    rows = ROWS.assign(ours=[50.0, 52.0, second, 51.5], std=0.3, n_seeds=9, method=["a", "b"] * 2)
-    plot = Plot(caption="", x="size", hue="method")
-    assert plots.leading(plot, plot.data(rows)) == expected
-    assert plots.leading(plot, plot.data(rows.assign(std=math.nan))) == "B is highest, of one seed"
-    next_alone = rows.assign(std=[math.nan, 0.3] * 2)  # of a, which is lower
-    assert plots.leading(plot, plot.data(next_alone)) == "B is highest, the next of one seed"
-
-
-def test_of_one_line_it_is_said_where_it_is_highest():
-    rows = DataFrame({"size": [256, 2048], "ours": [70.0, 60.0], "std": 0.3, "n_seeds": 9, "dataset": "ntu"})
-    plot = Plot(caption="", x="size", xlabel="keys in the dictionary")
-    assert plots.leading(plot, plot.data(rows)) == "Highest at 256 (keys in the dictionary)"
+        ACROSS(ROWS.assign(dataset=["ucla", "ucla", "ntu", "ntu"]))
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -198,8 +233,8 @@ def test_the_foot_says_what_was_drawn_without_names_of_fields(changes, words):
 
 
 def test_every_table_and_picture_has_a_caption():
-    tables = papers.tables().values()
-    undrawn = [table.name for table in tables if table.drawing is None]
+    undrawn = [table.name for table in papers.tables().values() if table.drawing is None]
     assert undrawn == ["similarity_variance"]  # of which a frame is drawn
-    declared = [*(table.drawing for table in tables), *(picture.plot for picture in PICTURES.values())]
+    declared = [*(table.drawing for table in papers.tables().values()),
+                *(picture.plot for picture in papers.pictures().values())]
     assert all(plots.caption_of(drawn).endswith(".") for drawn in declared if drawn)

@@ -7,30 +7,18 @@ from pandas import DataFrame
 
 from repro.audiovisual import CHARACTERS
 from repro.data import manifest
+from repro.experiments import find
 from repro.papers.cmacc.claims import beyond_random
 from repro.papers.cmacc.printed_numbers import ENCODERS, NAMES
 from repro.report import style
-from repro.report.plots import LINE, Picture, Plot
-from repro.report.style import Look
+from repro.report.plots import Picture, Plot
 
-METHODS = {
-    "scratch": Look("Scratch", style.GREY, "v"),
-    "supervised": Look("Supervised", style.PURPLE, "^"),
-    "smoco": Look("SMoCo", style.BLUE, "o"),
-    "xmoco": Look("XMoCo", style.VERMILLION, "s"),
-    "cmacc": Look("CM-ACC", style.GREEN, "D"),
-}
-SAMPLERS = {
-    "random": Look("random", style.BLUE, "o"),
-    "ohem": Look("least confident (OHEM)", style.VERMILLION, "s"),
-    "feature": Look("active, features", style.PURPLE, "^"),
-    "gradient": Look("active, gradients", style.GREEN, "D"),
-    "released": Look("released code", style.GREY, "v"),
-}
-POST_HOC = {name: SAMPLERS[name] for name in ("random", "ohem", "feature")} | {
-    f"gradient {posterior}": Look(f"gradients, temperature {posterior}", colour, marker)
-    for posterior, colour, marker in (("1", style.GREEN, "D"), ("0.3", style.SKY, "P"), ("0.07", style.ORANGE, "X"))
-}
+METHODS = {"smoco": "SMoCo", "xmoco": "XMoCo", "cmacc": "CM-ACC", "supervised": "Supervised", "scratch": "Scratch"}
+SAMPLERS = {"random": "random", "ohem": "least confident (OHEM)", "gradient": "active, gradients",
+            "feature": "active, features", "released": "released code"}
+POST_HOC = {"random": "random", "ohem": SAMPLERS["ohem"], "gradient 1": "gradients, temperature 1",
+            "feature": SAMPLERS["feature"], "gradient 0.3": "gradients, temperature 0.3",
+            "gradient 0.07": "gradients, temperature 0.07"}
 JUDGED = NAMES | {  # targets; characters are read by linear probes, encoders fine-tuned elsewhere
     "esc10": "ESC10", "synthetic_video": "bundled clips, pictures", "synthetic_audio": "bundled clips, sound",
     "characters": "new pairs", "new_drawings": "drawings never seen",
@@ -53,33 +41,33 @@ BY_SAMPLER = Plot(
     caption="Accuracy by how the M negatives of a step are selected: at random, and less that of negatives at random, "
     "the keys that are least confident which query they resemble (OHEM as printed) and actively selected ones. On "
     "grids of characters it is that of linear probes. Source: Table 3.",
-    x="batch", hue="sampler", panel="target", looks=SAMPLERS, names=JUDGED, minus="random",
+    x="batch", hue="sampler", panel="target", lines=SAMPLERS, names=JUDGED, minus="random",
     xlabel="negatives selected, M", logarithmic=True, columns=2,
 )
 BY_DICTIONARY = Plot(
     caption="Accuracy of SMoCo against the size of the dictionary, and of the other methods less that of SMoCo; of "
     "grids of characters, of linear probes. The paper shows this as a curve without its values, so that there is "
     "nothing to compare with. Source: Fig. 3b.",
-    x="dictionary", hue="method", panel="target", looks=METHODS, names=JUDGED, xlabel="entries of the dictionary",
+    x="dictionary", hue="method", panel="target", lines=METHODS, names=JUDGED, xlabel="dictionary size",
     minus="smoco", logarithmic=True, columns=2,
 )
 BY_CHARACTERS = Plot(
     caption="Accuracy of probes that read characters from grids, of new pairs and of drawings never seen in training, "
     "against the number of characters: of SMoCo, and of the other methods less that of SMoCo. The paper shows this as "
     "a curve without its values, so that there is nothing to compare with. Source: Fig. 3a.",
-    x="characters", hue="method", panel="target", looks=METHODS, names=JUDGED, xlabel="characters in a grid",
+    x="characters", hue="method", panel="target", lines=METHODS, names=JUDGED, xlabel="characters in a grid",
     minus="smoco", columns=2,
 )
 
 
 def by_encoder(rows: DataFrame) -> DataFrame:
-    """Rows of `transfer` by method, encoder of video, and official split where it is no mean over splits."""
+    """Rows of `transfer`, scratch first, by method, encoder of video, and split where it is no mean over splits."""
     encoders = []
     for row in rows.itertuples():
         trunk = f", {ENCODERS[row.video_trunk]}" if row.video_trunk in ENCODERS else ""
         split = f", split {row.split}" if row.split else ""
-        encoders.append(METHODS[row.method].label + trunk + split)
-    return rows.assign(encoder=encoders).sort_values("method", key=lambda names: names.map([*METHODS].index))
+        encoders.append(METHODS[row.method] + trunk + split)
+    return rows.assign(encoder=encoders).sort_values("method", key=lambda names: names != "scratch", kind="stable")
 
 
 TRANSFER = Plot(
@@ -101,22 +89,13 @@ def _sides(rows: DataFrame) -> dict[str, str]:
     return {modality: f"negatives of {name}" for modality, name in (GRIDS if grids else SEEN).items()}
 
 
-def beyond_draws(plot: Plot, data: DataFrame) -> str:
-    """How many more categories than uniform draws the most and the least diverse choice give, on average."""
-    by = LINE if data[LINE].nunique() > 1 else "x"
-    gains = (data["value"] - data["reference"]).groupby(data[by]).mean().sort_values()
-    looks = style.looks_of(gains.index, SAMPLERS | POST_HOC)
-    return (f"Beyond uniform draws, on average: {looks[gains.index[-1]].label} {gains.iloc[-1]:+.1f}, "
-            f"{looks[gains.index[0]].label} {gains.iloc[0]:+.1f} categories")
-
-
 DIVERSITY = Plot(
     caption="Distinct categories among the M negatives selected in a step, mean over training; dashed, the closed-form "
     "expectation of M uniform draws, of earlier trainings with replacement. Source: Fig. 4, whose probability of a "
     "unique negative is this number divided by M.",
-    x="sampler", panel="pool", names={name: look.label for name, look in SAMPLERS.items()},
+    x="sampler", panel="pool", names=SAMPLERS,
     prepare=lambda rows: in_pools(rows, rows["target"].map(_sides(rows))), reference="expected",
-    reference_label=UNIFORM, ylabel="distinct categories", columns=2, least_span=0, finding=beyond_draws,
+    reference_label=UNIFORM, ylabel="distinct categories",
 )
 
 
@@ -132,7 +111,7 @@ def counted(rows: DataFrame) -> DataFrame:
     long = pd.concat(parts).sort_values("frequency", kind="stable")
     long = in_pools(long, long["side"])
     if rows["frequency"].nunique() > 1:
-        long["pool"] += ", " + long["frequency"].replace(FREQUENT)
+        long["pool"] += "\n" + long["frequency"].replace(FREQUENT)
     return long.assign(entry=long["pool"])
 
 
@@ -140,9 +119,8 @@ CURVES = Plot(
     caption="Distinct categories among the M negatives selected in a step, along training: means over seeds, with a "
     "band of one standard deviation; dashed, the closed-form expectation of M uniform draws, of earlier trainings with "
     "replacement. Source: Fig. 2.",
-    x="step", y="categories", hue="sampler", panel="pool", looks=SAMPLERS, prepare=counted, reference="expected",
-    reference_label=UNIFORM, xlabel="iteration", ylabel="distinct\ncategories", columns=2, least_span=0,
-    finding=beyond_draws,
+    x="step", y="categories", hue="sampler", panel="pool", lines=SAMPLERS, prepare=counted, reference="expected",
+    reference_label=UNIFORM, xlabel="iteration", ylabel="distinct\ncategories", columns=2,
 )
 
 
@@ -159,9 +137,9 @@ AFTERWARDS = Plot(
     caption="Distinct categories among M negatives chosen with an encoder of XMoCo along its training, by how they are "
     "chosen, from pools in which categories are equally frequent (left) and have Zipf's frequencies (right); dashed, "
     "uniform draws in closed form. Mean and standard deviation over seeds. Source: Figs. 2 and 4.",
-    x="step", y="categories", hue="choice", panel="pool", looks=POST_HOC, prepare=chosen_after, reference="expected",
+    x="step", y="categories", hue="choice", panel="pool", lines=POST_HOC, prepare=chosen_after, reference="expected",
     reference_label=UNIFORM, xlabel="step of training", ylabel="distinct\ncategories", logarithmic=True,
-    columns=2, least_span=0, finding=beyond_draws,
+    columns=2,
 )
 
 
@@ -183,20 +161,12 @@ def ranked_first(rows: DataFrame) -> DataFrame:
         dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
 
 
-def _by_category(plot: Plot, data: DataFrame) -> str:
-    stored = data[data[LINE] == "stored"].groupby("panel")["value"]
-    return "Share of positives that rank first, by category: " + ", ".join(
-        f"{low:.0f} to {high:.0f} % of {panel}" for panel, low, high in zip(
-            stored.groups, stored.min(), stored.max(), strict=True))
-
-
 PRETEXT = Plot(
     caption="How often the positive of a query ranks first among the keys of the dictionary, by category: the "
     "categories in which this succeeds most and least often. Where it was measured, beside it the same among keys of "
     "the dictionary's items encoded again as training encoded them, of which none is old. Source: Fig. 6.",
-    x="category", hue="keys", panel="query", prepare=ranked_first, finding=_by_category,
-    looks={"stored": Look("keys of the dictionary", style.BLUE, "o"),
-           "again": Look("encoded again, of age 0", style.GREY, "s")},
+    x="category", hue="keys", panel="query", prepare=ranked_first,
+    lines={"stored": "keys of the dictionary", "again": "encoded again, of age 0"},
     ylabel="positive ranks first (% of queries)",
 )
 
@@ -207,17 +177,11 @@ def picked(rows: DataFrame) -> DataFrame:
         random=0.0, dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
 
 
-def _beyond(plot: Plot, data: DataFrame) -> str:
-    means = data[data["x"] == "gradient"].set_index("panel")["value"]
-    return ("Gradients of active picks less those of random ones: "
-            + ", ".join(f"{means[modality]:+.3f} on {name}" for modality, name in SEEN.items()))
-
-
 PICKS = Plot(
     caption="How much larger a gradient of the last layer a sampler's negatives cause than random ones from the same "
     "pool, in the mean over M of them. Mean and standard deviation over encoders. Source: Fig. 5.",
     x="sampler", y="beyond", panel="modality", prepare=picked, reference="random", reference_label="random",
-    names={**SEEN, **{name: look.label for name, look in SAMPLERS.items()}}, least_span=0, finding=_beyond,
+    names={**SEEN, **SAMPLERS},
     ylabel="norm less that of random picks",
 )
 
@@ -227,7 +191,17 @@ def of_first_entry(rows: DataFrame) -> DataFrame:
     return rows[rows["entry"] == rows["entry"].iloc[0]].drop(columns="entry")
 
 
+ALONG_TRAINING = Plot(
+    caption="Accuracy of linear probes of single characters along the training of XMoCo, of encoders after 39, 156 "
+    "and 624 steps. Mean and standard deviation over seeds. Losses along training were not kept.",
+    x="iterations", hue="target", xlabel="step of training", logarithmic=True, lines=JUDGED,
+)
+
+
 PICTURES = {
+    "learning_curves_multiomniglot": Picture(
+        experiments=("diversity_post_hoc",), plot=ALONG_TRAINING,
+        rows=lambda runs: find("diversity_post_hoc").rows(runs).drop(columns="changed")),
     "category_curves_multiomniglot": Picture(
         experiments=("diversity_balanced", "diversity_zipf"), frame="progress", fields=POOL, rows=of_pools,
         plot=CURVES),

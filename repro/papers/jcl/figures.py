@@ -1,15 +1,13 @@
 """JCL's pictures, of its tables and of what was measured after a training."""
 
-import math
-
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro.report import style
-from repro.report.plots import LINE, Picture, Plot
-from repro.report.style import Look
+from repro.report.plots import Picture, Plot
 from repro.report.text import PLUS_MINUS
 
 VARIED = {
@@ -18,7 +16,7 @@ VARIED = {
     "temperature": r"temperature $\tau$",
 }
 ERRORS = f"mean {PLUS_MINUS} standard error of draws"
-INSIDE, OUTSIDE = "mean inside the logarithm", "mean of $M$ InfoNCE losses"
+MEANS = {"inside": "mean inside the logarithm", "outside": "mean of $M$ InfoNCE losses"}
 
 
 def by_sweep(rows: DataFrame) -> DataFrame:
@@ -31,19 +29,11 @@ def by_sweep(rows: DataFrame) -> DataFrame:
                        moco=rows["varied"].map({"keys": moco, "strength": moco}))
 
 
-def _sweeps(plot: Plot, data: DataFrame) -> str:
-    """How far settings lie apart, beside how far seeds do."""
-    settings = data.drop_duplicates(["value", "std"])  # one is of all three sweeps
-    low, high, deviation = settings["value"].min(), settings["value"].max(), settings["std"].median()
-    scatter = "" if math.isnan(deviation) else f", seeds of one deviate by {deviation:.1f} (median)"
-    return f"Settings lie between {low:.1f} and {high:.1f} %{scatter}"
-
-
 POSITIVE_KEYS = Plot(
     caption="Linear-probe accuracy of JCL by the number of positive keys, the strength of their covariance and the "
     "temperature, one of them varied at a time; with one key it is MoCo v2. The supplement prints no values of these "
     "curves, so that there is nothing to compare with. Source: Figure M.2.",
-    x="at", panel="varied", prepare=by_sweep, names=VARIED, ylabel="linear probe\naccuracy (%)", finding=_sweeps,
+    x="at", panel="varied", prepare=by_sweep, names=VARIED, ylabel="linear probe\naccuracy (%)",
     reference="moco", reference_label="MoCo v2 ($M'$ = 1)",
 )
 
@@ -51,17 +41,10 @@ POSITIVE_KEYS = Plot(
 def means_of_draws(rows: DataFrame) -> DataFrame:
     """Both means with their standard errors, `std`, over independent draws."""
     parts = []
-    for name, line in (("inside", INSIDE), ("outside", OUTSIDE)):
+    for name in MEANS:
         errors = rows[f"{name}_std"] / np.sqrt(rows["repeats"])
-        parts.append(rows.assign(line=line, nats=rows[name], std=errors, n_seeds=1, errors=ERRORS))
+        parts.append(rows.assign(line=name, nats=rows[name], std=errors, n_seeds=1, errors=ERRORS))
     return pd.concat(parts, ignore_index=True)
-
-
-def _limits(plot: Plot, data: DataFrame) -> str:
-    ends = data.sort_values("x").groupby(LINE).last()
-    gaps = (ends["value"] - ends["reference"]).abs()
-    return (f"With {ends['x'].iloc[0]:,.0f} keys the mean inside the logarithm is {gaps[INSIDE]:.2g} nats from the "
-            f"closed form, the mean of losses {gaps[OUTSIDE]:.2g}")
 
 
 SAMPLED_KEYS = Plot(
@@ -70,13 +53,12 @@ SAMPLED_KEYS = Plot(
     "error of each mean over independent draws. Source: supplement, Eq. M.8.",
     x="keys", y="nats", hue="line", prepare=means_of_draws, reference="closed_form",
     reference_label="closed form (Eq. M.8)", xlabel="keys drawn, $M$", ylabel="loss (nats)", logarithmic=True,
-    least_span=0, finding=_limits,
-    looks={INSIDE: Look(INSIDE, style.BLUE, "o"), OUTSIDE: Look(OUTSIDE, style.VERMILLION, "s")},
+    lines=MEANS,
 )
 
 
 @style.styled()
-def similarity_variance(table: DataFrame) -> Figure:
+def similarity_variance(table: DataFrame, title: str = "") -> Figure:
     """How closely the augmentations of an image agree: mean cosine similarity a of all pairs, one value per image, and
     above it the mean variance b = (1 - a)/d of the d coordinates, whose histogram is the same mirrored. Vertical lines
     are medians.
@@ -87,24 +69,19 @@ def similarity_variance(table: DataFrame) -> Figure:
 
     Source: JCL supplement, Figure M.3.
     """
-    d = style.only(table, "d")
-    figure, (axes,) = style.panels(2.4)
-    bins = np.histogram_bin_edges(table["similarity"].dropna(), 40)
-    medians = table.groupby("model")["similarity"].median()
-    for model, colour, line in (("JCL", style.BLUE, "-"), ("MoCo v2", style.VERMILLION, "--")):
-        values = table.loc[table["model"] == model, "similarity"].dropna()
-        axes.hist(values, bins, weights=np.full(len(values), 100 / max(len(values), 1)), histtype="step", color=colour,
-                  linestyle=line)
-        axes.axvline(medians.get(model, math.nan), color=colour, linestyle=line, linewidth=0.6,
-                     label=f"{model}, {len(values):,} images, median {medians.get(model, math.nan):.3f}")
-    axes.set(xlabel="mean cosine similarity a of an image's augmentations", ylabel="images (%)")
-    axes.grid(axis="y")
-    above = axes.secondary_xaxis("top", functions=(lambda a: 1000 * (1 - a) / d, lambda b: 1 - b * d / 1000))
+    d, known = style.only(table, "d"), table.dropna(subset="similarity")
+    colours = {"JCL": style.BLUE, "MoCo v2": style.VERMILLION}
+    grid = seaborn.displot(
+        known, x="similarity", hue="model", hue_order=[*colours], palette=colours, bins=40, stat="percent",
+        common_norm=False, element="step", fill=False, legend=False)
+    for model, values in known.groupby("model")["similarity"]:
+        grid.ax.axvline(values.median(), color=colours[model], linestyle="--", linewidth=0.8,
+                        label=f"{model}, {len(values):,} images, median {values.median():.3f}")
+    grid.ax.set(xlabel="mean similarity a of an image's augmentations", ylabel="images (%)")
+    grid.ax.grid(axis="y")
+    above = grid.ax.secondary_xaxis("top", functions=(lambda a: 1000 * (1 - a) / d, lambda b: 1 - b * d / 1000))
     above.set_xlabel(f"mean variance b = (1 $-$ a)/{d:g}, in thousandths")
-    seeds = table["seed"].nunique()
-    finding = "Median similarity of an image's views: " + ", ".join(
-        f"{model} {median:.3f}" for model, median in medians.items())
-    return style.finish(figure, f"{finding}; {seeds} seed{'s' if seeds > 1 else ''} of each", style.heading(table))
+    return style.finish(grid.figure, 2.2, title, style.heading(table))
 
 
 def of_most_keys(rows: DataFrame) -> DataFrame:
@@ -113,7 +90,21 @@ def of_most_keys(rows: DataFrame) -> DataFrame:
     return rows[rows["id"] == ids.iloc[0]].drop(columns="entry")
 
 
+def loss_and_neighbours(rows: DataFrame) -> DataFrame:
+    """Means over each epoch of the loss and of `knn1`, each with its `unit`."""
+    long = rows.melt([name for name in rows if name not in ("loss", "knn1")], ["loss", "knn1"], var_name="measure")
+    return long.assign(unit=long["measure"].map({"loss": "loss (nats)", "knn1": "nearest neighbour (%)"}))
+
+
+ALONG_TRAINING = Plot(
+    caption="Loss and accuracy of the nearest neighbour along training, of runs whose logs are here: of those that are "
+    "committed none were kept.",
+    x="epoch", y="value", hue="entry", xlabel="epoch", prepare=loss_and_neighbours,
+)
+
+
 PICTURES = {
+    "learning_curves_jcl": Picture(experiments=("positive_keys_cifar10",), frame="epochs", plot=ALONG_TRAINING),
     "similarity_variance_images_cifar10": Picture(
         experiments=("similarity_variance_cifar10",), frame="similarity", plot=similarity_variance),
     "sampled_keys_cifar10": Picture(

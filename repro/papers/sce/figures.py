@@ -2,16 +2,14 @@
 
 import math
 
-import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+import seaborn
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro.report import style
 from repro.report.plots import Picture, Plot
-from repro.report.style import Look
 from repro.report.text import PLUS_MINUS
 
 NAMES = {"random": "random initialisation", "moco": "MoCo v2", "ressl": "ReSSL", "jcl": "JCL",
@@ -20,20 +18,10 @@ HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])
 TERMS, REST = "mean over the\nepoch (nats)", "loss less the\nweighted sum (nats)"
 
 
-def _between(plot: Plot, data: DataFrame) -> str:
-    """Where the self-supervised methods lie between random initialisation and supervised training."""
-    values = data.set_index("x")["value"]
-    methods = values.drop(["random", "supervised"], errors="ignore")
-    finding = f"Self-supervised methods reach {methods.min():.1f} to {methods.max():.1f} %"
-    for name in ("random", "supervised"):
-        finding += f", {plot.called(name)} {values[name]:.1f} %" if name in values else ""
-    return finding
-
-
 IMAGE_METHODS = Plot(
     caption="Linear-probe accuracy of self-supervised methods in one setting, between random initialisation and "
     "supervised training.",
-    x="method", names=NAMES, finding=_between,
+    x="method", names=NAMES,
 )
 
 
@@ -46,23 +34,17 @@ def terms(rows: DataFrame) -> DataFrame:
     return pd.concat([long.assign(unit=TERMS), rest], ignore_index=True)
 
 
-def _recomposed(plot: Plot, data: DataFrame) -> str:
-    rest = data.loc[data["unit"] == REST, "value"].abs().max()
-    return rf"The loss is $\lambda$ InfoNCE + (1 $-$ $\lambda$) (ReSSL + Ceil), but for {rest:.0g} nats at most"
-
-
 OBJECTIVE_PARTS = Plot(
     caption="The terms of the SCE objective during training, and what their weighted sum leaves of the loss: "
-    "lambda InfoNCE + (1 - lambda) (ReSSL + Ceil). Source: supplement, the proof of the decomposition.",
-    x="epoch", y="nats", hue="term", prepare=terms, xlabel="epoch", least_span=0, finding=_recomposed,
-    looks={"InfoNCE": Look("InfoNCE", style.BLUE, "o"), "ReSSL": Look("ReSSL", style.VERMILLION, "s"),
-           "Ceil": Look("Ceil", style.GREEN, "^"), "loss": Look("loss", style.INK, "D"),
-           "rest": Look("loss less the weighted sum", style.PURPLE, "v")},
+    "lambda InfoNCE + (1 - lambda) (ReSSL + Ceil). It is the one run whose losses were kept; no probe was taken along "
+    "training. Source: supplement, the proof of the decomposition.",
+    x="epoch", y="nats", hue="term", prepare=terms, xlabel="epoch",
+    lines={name: name for name in ("InfoNCE", "ReSSL", "Ceil", "loss")} | {"rest": "loss less the weighted sum"},
 )
 
 
 @style.styled()
-def temperature_grid(table: DataFrame) -> Figure:
+def temperature_grid(table: DataFrame, title: str = "") -> Figure:
     """Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and printed, and of
     ReSSL. Each has colours of its own; nothing printed is shown on bundled data.
 
@@ -75,39 +57,28 @@ def temperature_grid(table: DataFrame) -> Figure:
 
     Source: SCE supplement, Table 2.
     """
-    table = table.assign(exact=math.nan)
-    sce, ressl = (table[table["method"] == method] for method in ("sce", "ressl"))
-    maps = [("SCE, ours", sce, "ours", "std"), ("SCE, printed", sce, "printed", "exact"),
-            ("ReSSL, ours", ressl, "ours", "std")]
-    maps = [(title, rows, value, spread) for title, rows, value, spread in maps if rows[value].notna().any()]
-    heights = [rows["temperature"].nunique() for _, rows, *_ in maps]
-    figure, stack = style.panels(0.85 + 0.2 * len(maps) + 0.3 * sum(heights), len(maps), sharex=True,
-                                 height_ratios=heights)
-    for axes, (title, rows, value, spread) in zip(stack, maps, strict=True):
-        axes.set_title(title)
-        _heat_map(axes, rows, value, spread, np.unique(table["key_temperature"]))
-    stack[-1].set_xlabel(r"temperature of the target $\tau_m$")
-    best = sce.loc[sce["ours"].idxmax()]
-    scatter = "" if np.isnan(best["std"]) else f" {PLUS_MINUS} {best['std']:.1f}"
-    finding = f"SCE is highest at {best['ours']:.1f}{scatter} % with temperatures "
-    finding += f"{best['temperature']:g} of the query and {best['key_temperature']:g} of the target"
-    return style.finish(figure, finding, style.heading(table))
+    ours = table.assign(of=table["method"].map(NAMES) + ", ours", value=table["ours"])
+    theirs = table[table["method"] == "sce"].assign(of="SCE, printed", value=table["printed"], std=math.nan)
+    maps = pd.concat([ours, theirs]).dropna(subset="value")
+    names = [name for name in ("SCE, ours", "SCE, printed", "ReSSL, ours") if name in {*maps["of"]}]
+    inches = [0.3 + 0.3 * maps.loc[maps["of"] == name, "temperature"].nunique() for name in names]
+    grid = seaborn.FacetGrid(maps, row="of", row_order=names, sharey=False, gridspec_kws={"height_ratios": inches})
+    grid.map_dataframe(_heat_map, key_temperatures=sorted(table["key_temperature"].unique()))
+    grid.set_titles("{row_name}").set_axis_labels(r"temperature of the target $\tau_m$", "")
+    return style.finish(grid.figure, 0.4 + sum(inches), title, style.heading(table))
 
 
-def _heat_map(axes: Axes, rows: DataFrame, value: str, spread: str, key_temperatures: np.ndarray) -> None:
+def _heat_map(data: DataFrame, key_temperatures: list[float], **_: object) -> None:
     """Temperatures downwards, key temperatures across; values and deviations written into the cells."""
-    import seaborn  # which takes a second
-
-    texts = [f"{mean:.2f}" + ("" if math.isnan(deviation) else f"\n{PLUS_MINUS}{deviation:.1f}")
-             for mean, deviation in zip(rows[value], rows[spread], strict=True)]
-    grid = rows.assign(text=texts).pivot(index="temperature", columns="key_temperature", values=[value, "text"])
-    values = grid[value].reindex(columns=key_temperatures).astype(float)
-    seaborn.heatmap(values, ax=axes, cmap=HEAT, cbar=False, annot=grid["text"].reindex(columns=key_temperatures),
-                    fmt="", annot_kws={"color": style.INK, "linespacing": 1.0}, linewidth=0.6,
-                    xticklabels=[f"{key:.2f}" for key in key_temperatures],
-                    yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in values.index])
+    written = [f"{mean:.2f}" + ("" if math.isnan(deviation) else f"\n{PLUS_MINUS}{deviation:.1f}")
+               for mean, deviation in zip(data["value"], data["std"], strict=True)]
+    grid = data.assign(text=written).pivot(index="temperature", columns="key_temperature", values=["value", "text"])
+    values, texts = (grid[name].reindex(columns=key_temperatures) for name in ("value", "text"))
+    axes = seaborn.heatmap(
+        values.astype(float), annot=texts, fmt="", cmap=HEAT, cbar=False, linewidth=0.6,
+        annot_kws={"color": style.INK, "linespacing": 1.0}, xticklabels=[f"{key:.2f}" for key in key_temperatures],
+        yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in grid.index])
     axes.tick_params(length=0, rotation=0)
-    axes.set(xlabel="", ylabel="")
 
 
 def of_first_run(rows: DataFrame) -> DataFrame:

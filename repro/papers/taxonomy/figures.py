@@ -3,26 +3,27 @@
 import itertools
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+import seaborn
+import torch
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.data.disk import read_csv
-from repro.experiments import find
+from repro.experiments import find, frames
 from repro.papers.taxonomy import glm
+from repro.papers.taxonomy.sequences import outlined
 from repro.papers.taxonomy.tables import with_terms
 from repro.report import statistics, style
-from repro.report.plots import LINE, Picture, Plot
+from repro.report.plots import Picture, Plot, span
 from repro.report.printed import printed
-from repro.report.style import Look
 from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
 
@@ -41,7 +42,7 @@ SHORT = {
 
 
 @style.styled()
-def taxonomy(table: DataFrame) -> Figure:
+def taxonomy(table: DataFrame, title: str = "") -> Figure:
     """Linear-probe accuracy of objectives, with the terms that each is the sum of: those of the paper are attractive or
     contrastive (A, C), of encoder or decoder (E, D).
 
@@ -57,47 +58,39 @@ def taxonomy(table: DataFrame) -> Figure:
     """
     random = table["objectives"] == "random"
     ordered = pd.concat([table[random], table[~random].sort_values(["ours", "printed"])], ignore_index=True)
-    theirs = ordered["printed"]
-    heights = [3.4, *([2.0] if theirs.notna().any() else []), 1.3]
-    figure, stack = style.panels(0.5 + 0.55 * sum(heights), len(heights), sharex=True, height_ratios=heights)
-    top, *middle, bottom = stack
-    style.mark(top, ordered.index, theirs, style.PRINTED, hollow=True)
-    style.mark(top, ordered.index, ordered["ours"], style.OURS, ordered["std"])
-    for baseline in table.loc[random, "ours"].dropna():
+    places, ours, theirs = ordered.index.to_numpy(), ordered["ours"], ordered["printed"]
+    inches = [1.9, *([1.1] if theirs.notna().any() else []), 0.7]
+    figure, stack = plt.subplots(len(inches), sharex=True, height_ratios=inches)
+    top, bottom = stack[0], stack[-1]
+    if theirs.notna().any():
+        top.plot(places + 0.25, theirs, "D", color=style.VERMILLION, markerfacecolor="white", label="printed")
+    top.errorbar(places, ours, ordered["std"], fmt="none", ecolor=style.BLUE, elinewidth=0.8, capsize=3)
+    top.plot(places, ours, "o", color=style.BLUE, label="ours")
+    for baseline in ours[ordered["objectives"] == "random"].dropna():
         top.axhline(baseline, color=style.GREY, linestyle="--", linewidth=0.8, label="random initialisation")
     top.set_ylabel("linear probe\naccuracy (%)")
-    top.grid(axis="y")
-    for axes in middle:
-        axes.axhline(0, color=style.GREY, linewidth=0.6)
+    for axes in stack[1:-1]:
         trained = ordered[ordered["objectives"] != "random"]
-        deviation = _deviations(trained).reindex(ordered.index).fillna(ordered["std"])
-        errors = 2 * deviation * (1 + 1 / ordered["n_seeds"]) ** 0.5
-        if errors.notna().any():
-            edges, band = [*ordered.index - 0.5, len(ordered) - 0.5], errors.to_numpy()[[*ordered.index, -1]]
-            axes.fill_between(edges, -band, band, color=style.PALE, linewidth=0, step="post", label="twice the error")
-        style.mark(axes, ordered.index, ordered["ours"] - theirs, Look("ours $-$ printed", style.INK, "o"))
+        errors = 2 * _deviations(trained).reindex(places).fillna(ordered["std"]) * (1 + 1 / ordered["n_seeds"]) ** 0.5
+        errors = errors.where(ordered["n_seeds"] > 0).fillna(0)
+        axes.use_sticky_edges = False  # of the bars
+        axes.bar(places, 2 * errors, 1, -errors, color=style.PALE, linewidth=0, label="twice the error")
+        axes.axhline(0, color=style.GREY, linewidth=0.6)
+        axes.plot(places, ours - theirs, "o", color=style.INK, label="ours $-$ printed")
         axes.set_ylabel("ours $-$ printed\n(points)")
-    for axes in (top, *middle):
-        style.span(axes, "y", 5)
-    _membership(bottom, ordered["objectives"])
-    return style.finish(figure, _best(ordered, theirs), style.heading(table))
-
-
-def _best(table: DataFrame, theirs: Series) -> str:
-    """Which objective is highest here, where seeds tell it from the next, and printed; of one row what it has."""
-    trained = table[table["objectives"] != "random"].dropna(subset="ours").sort_values("ours", ascending=False)
-    if trained.empty:
-        return "Random initialisation alone"
-    best, baseline = trained.iloc[0], table.loc[table["objectives"] == "random", "ours"]
-    above = f", {best['ours'] - baseline.iloc[0]:.1f} points above random initialisation" if len(baseline) else ""
-    if len(trained) == 1:
-        return f"{best['objectives']} has {best['ours']:.1f} %{above}"
-    errors = _deviations(trained) / trained["n_seeds"] ** 0.5
-    lead, named = best["ours"] - trained["ours"].iloc[1], f"Highest here is {best['objectives']}"
-    if not lead > 2 * math.hypot(*errors.iloc[:2]):
-        named = f"{named}, which seeds do not tell from {trained['objectives'].iloc[1]}"
-    in_print = f"; in print {table.loc[theirs.idxmax(), 'objectives']}" if theirs.count() > 1 else ""
-    return f"{named}{above}{in_print}"
+    for axes in stack[:-1]:
+        axes.grid(axis="y")
+        span(axes, "y", ACCURACY)
+    parts = [[] if name == "random" else name.split("+") for name in ordered["objectives"]]
+    terms = list(dict.fromkeys([*PRINTED, *itertools.chain(*parts)]))
+    for place, names in enumerate(parts):  # dots, filled where a term is present, those of an objective joined
+        present = [terms.index(term) for term in terms if term in names]
+        bottom.plot([place] * len(terms), range(len(terms)), "o", color=style.PALE)
+        bottom.plot([place] * len(present), present, "o-", color=style.INK)
+    bottom.set(xticks=[], yticks=range(len(terms)), yticklabels=terms, ylim=(len(terms) - 0.5, -0.5))
+    bottom.tick_params(length=0)
+    seaborn.despine(ax=bottom, left=True, bottom=True)
+    return style.finish(figure, 0.3 + sum(inches), title, style.heading(table))
 
 
 def _deviations(trained: DataFrame) -> Series:
@@ -105,19 +98,6 @@ def _deviations(trained: DataFrame) -> Series:
     rest = trained.drop(index=statistics.scattered(trained["std"]))
     variance = ((rest["n_seeds"] - 1) * rest["std"] ** 2).sum(min_count=1) / max((rest["n_seeds"] - 1).sum(), 1)
     return trained["std"].where(~trained.index.isin(rest.index), variance**0.5)
-
-
-def _membership(axes: Axes, objectives: Series) -> None:
-    """Objectives as dots, filled where a term is present, those of one joined by a line; first the printed terms."""
-    parts = [[] if name == "random" else name.split("+") for name in objectives]
-    terms = list(dict.fromkeys([*PRINTED, *itertools.chain(*parts)]))
-    for column, names in enumerate(parts):
-        present = [place for place, term in enumerate(terms) if term in names]
-        axes.plot([column] * len(terms), range(len(terms)), marker="o", color=style.PALE, linestyle="none")
-        axes.plot([column] * len(present), present, marker="o", color=style.INK)
-    style.names_down(axes, terms)
-    axes.set(xlim=(-0.6, len(parts) - 0.4), xticks=[])
-    axes.spines[:].set_visible(False)
 
 
 def by_measure(rows: DataFrame) -> DataFrame:
@@ -131,31 +111,18 @@ def by_measure(rows: DataFrame) -> DataFrame:
     return pd.concat(parts, ignore_index=True).dropna(subset="ours")
 
 
-def _depth(plot: Plot, data: DataFrame) -> str:
-    """How AE stands to random initialisation at the first and the last depth."""
-    wide = data[data["unit"] == ACCURACY].pivot_table("value", "x", LINE)
-    if not {"AE", "random"} <= {*wide}:
-        return "Accuracy by depth of the encoder"
-    gaps = (wide["AE"] - wide["random"]).dropna()
-    first, last = gaps.index[0], gaps.index[-1]
-    return (f"AE is {gaps[first]:+.1f} points from random initialisation with {first} layer{'s' if first > 1 else ''}, "
-            f"{gaps[last]:+.1f} with {last}")
-
-
 ENCODER_COLLAPSE = Plot(
     caption="Linear-probe accuracy and spread of the embedding (standard deviation of the unit-length embedding, root "
     "mean square over its d coordinates, times sqrt(d); 100 % isotropic, 0 collapsed) by depth of the encoder, at "
     "random initialisation and after training with the attractive encoder term alone; where measured, the probe on "
     "standardised readouts too. Source: supplement, Table 2.",
-    x="layers", hue="line", prepare=by_measure, xlabel="layers of the encoder", finding=_depth,
-    looks={"random": Look("random initialisation", style.BLUE, "o"), "AE": Look("AE", style.VERMILLION, "s"),
-           "random, standardised": Look("random, standardised", style.SKY, "v"),
-           "AE, standardised": Look("AE, standardised", style.ORANGE, "^")},
+    x="layers", hue="line", prepare=by_measure, xlabel="layers of the encoder",
+    lines={"random": "random initialisation", "AE": "AE", "AE, standardised": "AE, standardised"},
 )
 
 
 @style.styled()
-def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]], frames: int = 6) -> Figure:
+def pose_strip(sequences: Mapping[str, ArrayLike], bones: Sequence[tuple[int, int]], frames: int = 6) -> Figure:
     """One row per action: poses at evenly spaced frames, first to last, seen from the front and at one scale.
 
     Each pose is centred horizontally on itself and each row stands on its own lowest point, so that the strip shows
@@ -167,20 +134,19 @@ def pose_strip(sequences: dict[str, ArrayLike], bones: Sequence[tuple[int, int]]
         bones: pairs of joints to connect.
         frames: poses per row; a shorter sequence shows each of its frames once.
     """
-    figure, stack = style.panels(0.75 * len(sequences), len(sequences), frames, sharex=True, sharey=True)
-    for row, (action, sequence) in zip(np.reshape(stack, (-1, frames)), sequences.items(), strict=True):
-        poses = np.asarray(sequence).reshape(len(sequence), -1, 3)[:, :, [0, 2]]
-        poses = poses[np.linspace(0, len(poses) - 1, min(frames, len(poses))).round().astype(int)]
-        middle = (poses[:, :, 0].min(1) + poses[:, :, 0].max(1)) / 2
-        for axes, pose, centre in zip(row, poses, middle, strict=False):
-            segments = (pose - [centre, poses[:, :, 1].min()])[np.asarray(bones)]
-            axes.add_collection(LineCollection(segments, colors=style.INK, linewidths=0.7, capstyle="round"))
-        for axes in row:
-            axes.set(xticks=[], yticks=[], aspect="equal")
-            axes.spines[:].set_visible(False)
-        row[0].set_ylabel(textwrap.fill(action, 12))
-    figure.supxlabel("time \N{RIGHTWARDS ARROW}")
-    return style.settled(figure)
+    strips = {}
+    for action, sequence in sequences.items():
+        shown = np.linspace(0, len(sequence) - 1, min(frames, len(sequence))).round()
+        strips[textwrap.fill(action, 12)] = torch.as_tensor(np.asarray(sequence)).flatten(1)[shown.astype(int)]
+    poses = outlined(strips, bones)
+    poses["x"] -= poses.groupby(["panel", "frame"])["x"].transform(lambda across: (across.min() + across.max()) / 2)
+    poses["y"] -= poses.groupby("panel")["y"].transform("min")
+    grid = seaborn.FacetGrid(poses, row="panel", col="frame", dropna=False).map(
+        plt.plot, "x", "y", color=style.INK, linewidth=0.7).despine(left=True, bottom=True)
+    grid.set_titles("").set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
+    for axes, action in zip(grid.axes[:, 0], strips, strict=True):
+        axes.set_ylabel(action)
+    return style.finish(grid.figure, 0.75 * len(strips), "", "time \N{RIGHTWARDS ARROW}")
 
 
 def by_terms(rows: DataFrame) -> DataFrame:
@@ -196,22 +162,13 @@ def unmodified(rows: DataFrame) -> DataFrame:
     return by_terms(rows.assign(in_print=in_print.where(known)))
 
 
-def _falling(plot: Plot, data: DataFrame) -> str:
-    """In how many objectives the accuracy falls along training, from its highest mean to the last."""
-    means = data[data[LINE] == "linear"].pivot_table("value", "panel", "x")
-    fallen = means.max(axis=1) - means.ffill(axis=1).iloc[:, -1]
-    return f"Objectives that end more than 5 points below their best epoch: {int((fallen > 5).sum())} of {len(fallen)}"
-
-
 ALONG_TRAINING = Plot(
     caption="Linear-probe accuracy along training, a panel for each objective: mean over seeds, with a band of one "
     "standard deviation; the mean accuracy of the best of the probe's epochs on the test split, which the released "
     "code reports; and the printed value.",
     x="epoch", y="value", hue="measure", panel="objectives", prepare=unmodified, reference="in_print",
-    reference_label="printed", xlabel="epoch", columns=3, finding=_falling,
-    foot="Rows of panels have scales of their own.",
-    looks={"linear": Look("last epoch of the probe", style.BLUE, "o"),
-           "linear_best": Look("best epoch on the test split", style.GREEN, "s")},
+    reference_label="printed", xlabel="epoch", ylabel="accuracy (%), own scale", columns=3,
+    lines={"linear": "last epoch of the probe", "linear_best": "best epoch on the test split"},
 )
 
 
@@ -231,26 +188,35 @@ def beside_noise(rows: DataFrame) -> DataFrame:
     return pd.concat([first_seeds(rows), noise]).sort_values(["objectives", "td_queue"], kind="stable")
 
 
-def _above_chance(plot: Plot, data: DataFrame) -> str:
-    last = data.sort_values("x").groupby(["panel", LINE])["value"].last().unstack()
-    live, noise = last["live"], last["frozen_noise"]
-    return (f"A refreshed dictionary leaves {live.min():.1f} to {live.max():.1f} nats at the end, noise "
-            f"at most {noise.max():.1g}")
-
-
 SEQUENCE_CONTRAST = Plot(
     caption="The contrastive decoder term along training, a panel for each objective that has it: with the dictionary "
     "of decoded sequences, and with that of noise that the released code never refreshes. Dashed, the loss of a guess.",
     x="epoch", y="CD", hue="td_queue", panel="objectives", reference="chance", reference_label="a guess",
     prepare=lambda rows: by_terms(rows.assign(chance=np.log(rows["sequence_dictionary"] + 1))),
-    xlabel="epoch", ylabel="CD (nats)", columns=2, least_span=0, finding=_above_chance,
-    looks={"live": Look("dictionary refreshed", style.BLUE, "o"),
-           "frozen_noise": Look("never refreshed", style.VERMILLION, "s")},
+    xlabel="epoch", ylabel="CD (nats)", columns=2,
+    lines={"live": "dictionary refreshed", "frozen_noise": "never refreshed"},
+)
+
+
+def with_accuracy(runs: DataFrame) -> DataFrame:
+    """Accuracies along training of objectives with CD, and beside them this loss of their first seed, by `unit`."""
+    asked = find("taxonomy_ucla").asked().values()
+    probes, epochs = (frames(asked, name, CONTRASTED, runs) for name in ("probes", "epochs"))
+    losses = first_seeds(epochs)
+    probes = probes[(probes["measure"] == "linear") & probes["objectives"].isin(losses["objectives"])]
+    both = pd.concat([probes.assign(unit=ACCURACY), losses.assign(value=losses["CD"], unit="CD (nats), first seed")])
+    return by_terms(both)[["unit", "objectives", "epoch", "value", "id", "seed", "dataset", "preset"]]
+
+
+CURVES = Plot(
+    caption="Linear-probe accuracy along training of the eight objectives with CD, means over seeds with a band of one "
+    "standard deviation, and the term CD of their first seed. Other losses of these runs were not kept.",
+    x="epoch", y="value", hue="objectives", xlabel="epoch",
 )
 
 
 @style.styled()
-def specifications(curve: DataFrame) -> Figure:
+def specifications(curve: DataFrame, title: str = "") -> Figure:
     """t of the four terms in linear models of the printed accuracies, for every natural choice of rows and column,
     ordered by that of AD; filled where the one-tailed p is below 0.05. The printed statistic, which the text gives for
     CD, is that of AD in the eight unmixed rows and AE+CE+AD, on NW-UCLA (grey).
@@ -260,11 +226,11 @@ def specifications(curve: DataFrame) -> Figure:
     """
     models = curve[curve["term"] == "AD"].sort_values("t")[["rows", "column"]].reset_index(drop=True)
     curve = curve.merge(models.reset_index(names="place"), on=["rows", "column"])
-    figure, stack = style.panels(5.6, 3, sharex=True, height_ratios=[14, 11, 5])
+    figure, stack = plt.subplots(3, sharex=True, height_ratios=[14, 11, 5])
     nine, = models.index[(models["rows"] == NINE[0]) & (models["column"] == NINE[1])]
     for axes in stack:
         axes.grid(axis="y")
-        axes.axvline(nine, color=style.PALE, linewidth=3, label="9 rows, UCLA")
+        axes.axvline(nine, color=style.PALE, linewidth=3, label="9 rows, UCLA", zorder=1)
     top, claimed = stack[0], printed("taxonomy_glm_claim")["t"].item()
     top.axhline(0, color=style.GREY, linewidth=0.6)
     top.axhline(claimed, color=style.INK, linestyle="--", linewidth=0.8, label=f"printed, t = {claimed}")
@@ -272,21 +238,17 @@ def specifications(curve: DataFrame) -> Figure:
              "CD": (style.BLUE, "o")}
     for (term, strong), rows in curve.groupby(["term", curve["p_one_tailed"] < 0.05]):
         colour, marker = looks[term]
-        top.plot(rows["place"], rows["t"], color=colour, marker=marker, markerfacecolor=colour if strong else "white",
-                 markersize=2.8, markeredgewidth=0.6, linestyle="none", label=term)
+        top.plot(rows["place"], rows["t"], marker, color=colour, markerfacecolor=colour if strong else "white",
+                 markersize=2.8, markeredgewidth=0.6, label=term)
+    for axes, choice, name in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
+        values = curve[choice].map(lambda value: SHORT.get(value, value.replace("unmixed+", "8 + ")))
+        seaborn.stripplot(x=curve["place"], y=values, jitter=False, color=style.INK, size=2, legend=False, ax=axes)
+        axes.set(title=name, ylabel="")
     top.set_ylabel("t of the term")
-    for axes, choice, title in zip(stack[1:], ("rows", "column"), ("rows of Table 1", "its column"), strict=True):
-        values = style.in_order(curve[choice], ())
-        axes.plot(models[choice].map(values.index), color=style.INK, marker=".", markersize=3, linestyle="none")
-        style.names_down(axes, [SHORT.get(name, name.replace("unmixed+", "8 + ")) for name in values])
-        axes.set_title(title)
     places = [*range(0, len(models), 9)]
     stack[2].set_xticks(places, labels=[str(place + 1) for place in places])
     stack[2].set_xlabel("number of the model, by the t of AD")
-    strong = curve[curve["p_one_tailed"] < 0.05].groupby("term").size()
-    counts = ", ".join(f"{term} in {strong.get(term, 0)}" for term in ("AD", "CE", "CD", "AE"))
-    finding = f"Models of {len(models)} in which a term is significant: {counts}"
-    return style.finish(figure, finding, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
+    return style.finish(figure, 5.4, title, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
 
 
 def intervals(rows: DataFrame) -> DataFrame:
@@ -300,21 +262,12 @@ def intervals(rows: DataFrame) -> DataFrame:
     return rows.assign(panel=panels, std=(rows["high"] - rows["low"]) / 2, n_seeds=1, zero=0.0, errors="95 % intervals")
 
 
-def _told_from_zero(plot: Plot, data: DataFrame) -> str:
-    """Which of our terms have an interval without zero, in each panel."""
-    told = []
-    for panel, rows in data[data[LINE] == "ours"].groupby("panel", sort=False):
-        apart = rows.loc[rows["value"].abs() > rows["std"], "x"]
-        told.append(f"{', '.join(apart) or 'no term'} of {panel}")
-    return f"Our intervals without zero (not corrected for four terms): {'; '.join(told)}"
-
-
 EFFECTS = Plot(
     caption="What each of the four terms adds to the accuracy (percentage points, 95 % interval of a linear model), in "
     "our results and in the printed ones. A panel for each row set.",
     x="term", y="estimate", hue="source", panel="panel", names={term: term for term in glm.TERMS}, prepare=intervals,
-    reference="zero", ylabel="added to the accuracy\n(points)", columns=2, finding=_told_from_zero,
-    looks={"ours": style.OURS, "printed": style.PRINTED},
+    reference="zero", ylabel="added to the accuracy\n(points)", columns=2,
+    lines={"ours": "ours", "printed": "printed"},
 )
 
 
@@ -339,6 +292,7 @@ def forest(name: str, runs: DataFrame) -> DataFrame:
 PICTURES = {
     "along_training_ucla": Picture(
         experiments=PROBED, frame="probes", fields=("objectives",), plot=ALONG_TRAINING),
+    "learning_curves_ucla": Picture(experiments=("taxonomy_ucla",), rows=with_accuracy, plot=CURVES),
     "sequence_contrast_ucla": Picture(
         experiments=("taxonomy_ucla",), frame="epochs", fields=CONTRASTED, rows=beside_noise, plot=SEQUENCE_CONTRAST),
     "glm_specifications": Picture(
