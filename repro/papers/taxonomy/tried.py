@@ -1,11 +1,12 @@
 """What the results page of the taxonomy says beside its tables, where that takes more than a few lines."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.papers.drawing import beside_recipe
 from repro.report import statistics
 from repro.report.text import in_text
 from repro.run.store import everything
@@ -17,10 +18,13 @@ COLUMNS = {"objectives": "objectives", "changed": "what differs", "printed": "pr
            "ours": "changed", "linear_last": "last epoch", "n_seeds": "seeds", "version": "version"}
 
 
-def changed_recipes() -> DataFrame:
+def changed_recipes(beside_recipe: Callable[[str, DataFrame], DataFrame]) -> DataFrame:
     """Every changed recipe on NW-UCLA beside the same seeds of the unchanged one, by the same version of the training.
 
     Those of an earlier version come from `figures/earlier`.
+
+    Args:
+        beside_recipe: that of `repro.papers.drawing`.
 
     Returns:
         objectives, what differs, printed, recipe, changed, last epoch (NaN where the last one counts), seeds, version.
