@@ -119,13 +119,6 @@ def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
     assert "average of the momentum network | after the first step, as printed | before the first keys, as" in taxonomy
 
 
-def test_the_readme_says_of_results_what_the_pages_say():
-    readme, results = (ROOT / "README.md").read_text(encoding="utf-8"), page("results")
-    findings, known = (re.findall(r"^- \*\*.*\[More\]\(.*\)$", text, re.MULTILINE) for text in (readme, results))
-    assert findings and findings == known
-    assert "No trained number has been reproduced in full yet." in readme and readme.count("\n") <= 120
-
-
 def notebook_of(*sources):
     cells = [nbformat.v4.new_markdown_cell(source) for source in sources]
     return nbformat.v4.new_notebook(cells=cells)
