@@ -4,8 +4,8 @@ A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and im
 `tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `DERIVED`, tables that sentences of its `claims.csv` and
 `discrepancies.csv` are held against besides results and printed ones; `verdicts.csv` says what came of each printed
-table and figure; `findings.yaml` has the titles of committed pictures, which a person writes. The command line and notebooks
-hand these to `repro.report`, which knows no paper.
+table and figure; `findings.yaml` the titles of committed pictures. The command line and notebooks hand
+these to `repro.report`, which knows no paper.
 """
 
 import functools
