@@ -5,7 +5,8 @@ A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and im
 frames and of several experiments; `claims` with `DERIVED`, tables that its claims are held against besides results and
 printed ones: by name, whose rows they are made of ("" for a closed form), and the function that takes these, if any.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
-`discrepancies.csv`, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand
+`discrepancies.csv`, `findings.yaml`, the titles of committed pictures, and `verdicts.csv`, what came of each printed
+table and figure. The command line and notebooks hand
 these to `repro.report`, which knows no paper.
 """
 

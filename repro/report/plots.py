@@ -120,7 +120,7 @@ class Plot:
                 place_of = pair["panel"], pair["x"]
                 lead = statistics.paired_contrast(seeds, (pair["line"], *place_of), (base, *place_of), blocks)
                 pairs.loc[place, ["value", "std"]] = lead.value, 2 * lead.error
-        unit = f"minus {base} (points)\n{PLUS_MINUS} twice the {'un' if paired is None else ''}paired error"
+        unit = f"minus {base} (points)\n{PLUS_MINUS} 2 {'un' if paired is None else ''}paired errors"
         return pd.concat([data[alone], pairs.assign(unit=unit)[data.columns]], ignore_index=True)
 
     def _order(self, values: Series) -> Series:
