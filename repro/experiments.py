@@ -303,7 +303,7 @@ def find(name: str) -> Experiment:
                          f"`papermill notebooks/{name}.ipynb out.ipynb`")
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
-    _, file, entry = papers.saved()[name]
+    file, entry = papers.saved()[name]
     experiment = papers.made(Experiment, file, name, entry, name=name)
     try:
         experiment.check()
