@@ -326,7 +326,7 @@ def find(name: str) -> Experiment:
         raise ValueError(f"{name} is a picture and no experiment: `repro figures {name}` draws it")
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
-    _, file, entry = papers.saved()[name]
+    file, entry = papers.saved()[name]
     experiment = papers.made(Experiment, file, name, entry, name=name)
     try:
         experiment.check()

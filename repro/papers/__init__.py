@@ -104,12 +104,12 @@ def made(kind: type[Kind], path: Path, name: str, entry: Mapping[str, Any], /, *
 
 
 @functools.cache
-def saved() -> dict[str, tuple[str, Path, dict[str, Any]]]:
-    """The `entries` of `experiments.yaml`, see `repro.experiments`; ValueError if one has the name of a table."""
+def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The `entries` of `experiments.yaml` with their files; ValueError if one has the name of a table."""
     found = entries("experiments.yaml")
     for name in found.keys() & lines().keys():
         raise ValueError(f"{found[name][1]}: {name} is the name of a table, too; rename the experiment")
-    return found
+    return {name: (path, entry) for name, (_, path, entry) in found.items()}
 
 
 def titles() -> dict[str, list[str]]:

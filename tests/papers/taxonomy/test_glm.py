@@ -80,7 +80,7 @@ TABLE = printed("taxonomy")
     (TABLE, {"outcome": "UCL"}, "did you mean 'UCLA'. column='UCL' is not one of: AE, CE, AD, CD, UCLA"),
     (TABLE.drop(columns="AD"), {}, "column='AD' is not one of: AE, CE, CD"),
     (TABLE.assign(AE=2), {}, "AE, CE, AD, CD should be 0 or 1"),
-    (TABLE.assign(UCLA=np.nan), {}, "UCLA has no number for AE, AE.CD"),
+    (TABLE.assign(UCLA=np.nan), {}, "UCLA has no number for CD, AD, CE"),
     (TABLE.assign(UCLA="high"), {}, "UCLA has no number"),
     (TABLE, {"rows": "best"}, "rows='best' is not one of: all, unmixed, unmixed.best"),
     (TABLE, {"rows": "CE,CE+XD"}, "rows='CE.XD' is not one of"),
