@@ -258,10 +258,10 @@ class Experiment:
 
     @property
     def committed(self) -> "Experiment | None":
-        """The same on the data of a saved experiment that has all of its recipes, and by its name, if there is one."""
+        """The same on the data of a saved experiment of its table that has all its recipes, and by its name, if any."""
         recipes = self.recipes
         for saved in experiments().values():
-            if saved.data and saved.dataset == self.dataset and recipes <= saved.recipes:
+            if saved.data and (saved.table, saved.dataset) == (self.table, self.dataset) and recipes <= saved.recipes:
                 return dataclasses.replace(self, name=saved.name, data=saved.data)
         return None
 

@@ -98,7 +98,7 @@ REFUSED = [  # what is typed, and what the message says
     ("run taxonomy --seeds=-1", "whole numbers from 0"), ("run taxonomy --epochs x", "epochs='x' should be a whole"),
     ("run taxonomy --preset papr", "did you mean 'paper'? preset='papr' is not one of: auto, paper, quick, smoke"),
     ("run taxonomy --variant uncroped", "did you mean 'uncropped'? variant='uncroped' is not one of: none, "),
-    ("run taxonomy --device gpu", "device='gpu' is not one of: auto, "),
+    ("run taxonomy --device gpu", "'gpu' is not one of 'auto', 'cpu', 'cuda'"),
     ("run image_methods --method mocco", "did you mean 'moco'? method='mocco' is not one of: "),
     ("run taxonomy --dataset cifar10", "dataset='cifar10' is not one of: synthetic, ucla"),
     ("run ohem_vs_active --batch 0", "batch=0 should be between 1 and 14316557"),

@@ -9,11 +9,11 @@ from repro import papers
 from repro.data import manifest
 
 ROOT = manifest.project_root()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = ("python3 -m venv", "pip install", "pytest", "dask ")  # how commands of others begin
 ELSEWHERE = {  # by the test that executes them, or says what they do with files of its own
     "tests/test_cli_results.py": [
-        "repro figures --output drawn", "repro figures taxonomy_ucla --output drawn", "repro results export",
+        "repro figures taxonomy_ucla --output drawn", "repro figures --committed", "repro results export",
         "repro claims --paper JCL"],
     "tests/papers/test_claims.py": ["repro claims"],
     "tests/test_book.py": ["repro report"],

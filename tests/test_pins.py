@@ -82,5 +82,5 @@ def test_pythons_agree():
     assert all(f"--python-version {PYTHONS[0]} " in lines[1] for lines in LINES.values())
     assert PROJECT["tool"]["ruff"]["target-version"] == "py" + PYTHONS[0].replace(".", "")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    first, last = re.search(r"only Python ([\d.]+) to ([\d.]+) ", readme).groups()
+    first, last = re.search(r"need Python ([\d.]+) to ([\d.]+) ", readme).groups()
     assert f">={first}" in str(SUPPORTED).split(",") and first.startswith(f"{PYTHONS[0]}.") and last == PYTHONS[-1]

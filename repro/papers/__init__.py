@@ -180,8 +180,8 @@ def verdicts() -> "DataFrame":
     """What came of every printed table and figure: the rows of each paper's `verdicts.csv`, with its title as `paper`.
 
     Columns: place; items, the numbered tables and figures that it is about ("Table 4; Table 5"), of a formula none;
-    size, on what it was run; verdict, reproduced | partly | not | undecided | not run; says, why, in
-    words; notebook, which runs it; folder, of the paper.
+    size, on what it was run; verdict, reproduced | in part | not reproduced | undecided | not run; says, why,
+    in words; notebook, which runs it; folder, of the paper.
     """
     return _of_every_paper("verdicts.csv")
 

@@ -29,7 +29,7 @@ def beside(numbers: DataFrame) -> DataFrame:
     Args:
         numbers: of `repro.papers.sources.judged`.
     """
-    rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder"]])
+    rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder", "verdict"]])
     differences = numbers.set_index(["id", "compared"])[["value", "error", "p", "runs"]]
     ours = []
     for source in rows["ours"]:

@@ -128,7 +128,7 @@ def test_a_misspelt_parameter_stops_the_third_cell(path, runs_root):
         ("glm", {"results": "mine"}, "experiment='mine' is not one of: "),
         ("glm", {"preset": "smoke"}, r"='preset' does not exist.* \(there are: results, column, rows, device\)"),
         ("glm", {"rows": None}, "rows='None' is not one of: all, unmixed, "),
-        ("glm", {"column": "NTU"}, "the table has no column NTU; its columns are "),
+        ("glm", {"column": "NTU"}, "column='NTU' is not one of: AE, CE, AD, CD, UCLA, "),
         ("claims", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: paper, verdict, level, device"),
         ("results", {"dataset": "ucla"}, "parameter='dataset' does not exist.*: device"),
     ],

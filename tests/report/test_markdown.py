@@ -19,8 +19,8 @@ from repro.report.typed import UNREAD, sections, unfounded, value
 ROOT = manifest.project_root()
 PLACES = {ROOT / "notebooks" / f"{name}.ipynb": ROOT / markdown.page_of(name) for name in RESULTS}
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-WORDS = {"reproduced": "Reproduced", "partly": "Partly", "not": "Not reproduced", "undecided": "Undecided",
-         "not run": "Not run"}
+WORDS = {"reproduced": "Reproduced", "in part": "Partly", "not reproduced": "Not reproduced",
+         "undecided": "Undecided", "not run": "Not run"}
 
 
 def page(name):
