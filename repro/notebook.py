@@ -11,7 +11,6 @@ from statistics import harmonic_mean
 from traceback import walk_tb
 from typing import Any
 
-import numpy as np
 from IPython import get_ipython
 from IPython.display import Markdown
 from pandas import DataFrame
@@ -20,7 +19,7 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
 from repro.report.statistics import holm
-from repro.report.text import in_text, markdown, remarks
+from repro.report.text import decimals_of, in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything, rows_of
 
@@ -89,8 +88,7 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
     rows = rows[sorted(rows, key=lambda name: name == "changed")]
     decimals, measures = {}, table.columns[table.columns.get_loc("ours"):]
     for name, values in rows.select_dtypes("float").items():
-        texts = [np.format_float_positional(value, trim="-") for value in values.dropna()]
-        exact = max(len(text.partition(".")[2]) for text in texts)
+        exact = decimals_of(values)
         most = precision + 2 * bool(name not in RESULTS and values.abs().max() < 1) if name in measures else exact
         decimals[name] = f"{{:.{min(exact, most)}f}}"
     shared = [name for name in rows.columns[1:].difference(RESULTS, sort=False)

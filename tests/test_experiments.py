@@ -13,7 +13,6 @@ import pytest
 import repro
 from repro import experiments, papers
 from repro.experiments import Data, find, results
-from repro.papers.drawing import beside_recipe
 from repro.papers.sources import row_named
 from repro.report.text import in_text
 from repro.run.store import read_runs
@@ -75,21 +74,6 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     assert all(experiment.says and len(experiment.says) < 100 for experiment in SAVED.values())
     with pytest.raises(ValueError, match=r"^did you mean 'taxonomy_ucla'. experiment='taxonomy_ulca' is not one of: "):
         results("taxonomy_ulca")
-
-
-def test_changes_stand_beside_the_recipe_over_the_same_seeds():
-    runs, recipe = committed(), find("taxonomy_ucla")
-    usual = recipe.rows(runs, ["seed"]).set_index(["objectives", "seed"])["ours"]
-    rows = beside_recipe("squared_differences_ucla", runs).set_index("objectives")
-    for name, row in rows.iterrows():
-        assert row["usual"] == pytest.approx(usual[name][[*range(row["n_seeds"])]].mean())
-    assert rows["difference"].isna().all() and [*rows].index("usual") == [*rows].index("printed") - 1
-    differing = {run.id: run.seed for run in find("released_head_ucla").asked().values()}
-    fewer = runs[runs["id"].map(differing).ne(2)]  # of the differing ones seeds 0 and 1
-    row, = beside_recipe("released_head_ucla", fewer).itertuples()
-    assert row.usual == pytest.approx(usual["CE"][[0, 1]].mean()) and row.n_seeds == 2
-    lost = {run.id for run in recipe.asked().values() if (run.seed, run.recipe.objectives) == (0, "CE")}
-    assert math.isnan(beside_recipe("released_head_ucla", fewer[~fewer["id"].isin(lost)])["usual"].item())
 
 
 @pytest.mark.parametrize(("entry", "message"), [

@@ -1,6 +1,5 @@
 """Pictures: of tables and experiments, and those that a paper draws of frames and of several experiments."""
 
-import dataclasses
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -136,22 +135,3 @@ def _single_runs(experiment: experiments.Experiment, runs: DataFrame) -> DataFra
     rows = experiment.rows(runs, ["seed"]).drop(columns=["std", "n_seeds"])
     apart = [*rows.columns[: rows.columns.get_loc("ours")].drop(["seed", "changed"], errors="ignore")]
     return rows.assign(entry=rows.groupby(apart, dropna=False).ngroup())
-
-
-def beside_recipe(name: str, runs: DataFrame) -> DataFrame:
-    """The rows of an experiment that differs from its recipe, with `usual` before `printed`: what the recipe has.
-
-    That is our number over a row's seeds, by the same version of the training, of these stored runs; NaN where one of
-    them is not finished.
-    """
-    experiment = experiments.find(name)
-    rows, by_seed = experiment.rows(runs), experiment.rows(runs, ["seed"])
-    named, table = experiment.declared.study.recipe.named_by, experiment.declared
-    kept = {field: value for field, value in experiment.fields.items() if field == named or field in table.printed_by}
-    plain = dataclasses.replace(experiment, fields=kept).rows(runs, ["seed"])
-    shared = [column for column in plain.columns[: plain.columns.get_loc("ours")] if column in by_seed]
-    by_seed = by_seed.merge(plain[[*shared, "ours"]], how="left", on=shared, suffixes=("", "_usual"))
-    own = [*rows.columns[: rows.columns.get_loc("ours")].drop("changed", errors="ignore")]
-    usual = by_seed.groupby(own, sort=False, dropna=False)["ours_usual"].agg(lambda values: values.mean(skipna=False))
-    rows.insert(rows.columns.get_loc("printed"), "usual", rows[own].merge(usual, how="left", on=own)["ours_usual"])
-    return rows

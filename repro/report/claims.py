@@ -512,33 +512,3 @@ def table(claims: DataFrame, discrepancies: DataFrame) -> str:
         for cells in itertools.zip_longest([name], filter(None, verdict), wrapped, fillvalue=""):
             lines.append(f"{cells[0]:<{first}}{cells[1]:<{second}}{cells[2]}".rstrip())
     return "\n".join(lines)
-
-
-class Evidence:
-    """Verdicts and numbers of claims that were judged, by their ids, as sentences of a notebook quote them."""
-
-    def __init__(self, claims: DataFrame, numbers: DataFrame) -> None:
-        self._verdicts = claims.set_index("id")["verdict"].to_dict()
-        self._numbers = numbers.set_index(["id", "compared"]).to_dict("index")
-
-    def verdicts(self, *names: str) -> list[str]:
-        """Those of these claims."""
-        return [self._verdicts[choose("claim", name, self._verdicts)] for name in names]
-
-    def listed(self, *names: str) -> str:
-        """Claims with their verdicts in one line: "S4 holds, S6 undecided"."""
-        return ", ".join(f"{name} {verdict}" for name, verdict in zip(names, self.verdicts(*names), strict=True))
-
-    def number(self, name: str, compared: str) -> Mapping[str, float]:
-        """A number of a claim, its value, error, p, reach and detectable; ValueError names those that it has."""
-        known = [what for claim, what in self._numbers if claim == name]
-        return self._numbers[name, choose(f"comparison of {name}", compared, known)]
-
-    def value(self, name: str, compared: str) -> float:
-        """The value of a number of a claim; errors as for `number`."""
-        return self.number(name, compared)["value"]
-
-    def words(self, name: str, compared: str) -> str:
-        """A difference of a claim as `difference_in_words`."""
-        number = self.number(name, compared)
-        return difference_in_words(number["value"], number["error"], number["p"])

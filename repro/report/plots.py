@@ -243,8 +243,9 @@ class Picture:
 def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
     """The drawing of a `repro.table.Table`, and its rows with a column `setting` if other fields than its own differ.
 
-    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. In place of a
-    drawing that is none, a `Plot` has a line for every row, of the first measure that these fields change.
+    It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. Where the field that
+    goes across has one value, and these are one field of numbers, this one does, and there is no `setting`. In place of
+    a drawing that is no `Plot`, one has a line for every row, of the first measure that these fields change.
     """
     told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "changed", "seed"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
@@ -263,7 +264,14 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = [{name: value for name, value in row.items() if name not in further}
               for row in rows.get("changed", [{}] * len(rows))]
-    return drawing, rows.assign(setting=settings, changed=Series(shared, rows.index, dtype=object))
+    one_place = drawing.x in rows and rows[drawing.x].nunique() == 1
+    if one_place and len(further) == 1 and pd.api.types.is_numeric_dtype(rows[further[0]]):
+        field, shared = further[0], [{**row, drawing.x: rows[drawing.x].iloc[0]} for row in shared]
+        drawing = dataclasses.replace(
+            drawing, x=field, xlabel=style.spoken(field, ""), logarithmic=rows[field].min() > 0)
+    else:
+        rows = rows.assign(setting=settings)
+    return drawing, rows.assign(changed=Series(shared, rows.index, dtype=object))
 
 
 def caption_of(drawn: Drawn) -> str:

@@ -5,7 +5,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
-from pandas import DataFrame
+import numpy as np
+from pandas import DataFrame, Series
 
 from repro.recipe import in_words
 
@@ -69,7 +70,7 @@ def beside(rows: DataFrame) -> DataFrame:
     names, _ = _telling_apart(rows)
     table = names.assign(ours=measured(rows))
     if rows["printed"].notna().any():
-        table["printed"] = rows["printed"].map(lambda value: "" if math.isnan(value) else f"{value:g}")
+        table["printed"] = rows["printed"].map(f"{{:.{decimals_of(rows['printed'])}f}}".format, "ignore").fillna("")
     if rows["difference"].notna().any():
         table["difference"] = rows["difference"].map(lambda value: "" if math.isnan(value) else f"{value:+.1f}")
     return table
@@ -100,18 +101,25 @@ def markdown(table: DataFrame, decimals: int | Mapping[str, int] | None = None) 
     A number, its deviation and its seeds stay on one line.
 
     Args:
-        decimals: of numbers that are not whole: of all such columns, or by column. Others are written as they are.
+        decimals: of numbers that are not whole: of all such columns, or by column; by default as `decimals_of`.
     """
+    shown = {name: decimals_of(values) for name, values in table.select_dtypes("float").items()}
     if decimals is not None:
-        shown = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table.select_dtypes("float"), decimals)
-        table = table.assign(**{name: table[name].map(f"{{:.{places}f}}".format, na_action="ignore")
-                                for name, places in shown.items()})
+        shown |= decimals if isinstance(decimals, Mapping) else dict.fromkeys(shown, decimals)
+    table = table.assign(**{name: table[name].map(f"{{:.{places}f}}".format, na_action="ignore")
+                            for name, places in shown.items()})
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     lines = []
     for row in [[*table.columns], ["---"] * table.shape[1], *rows]:
         texts = [WITHIN.sub("\N{NO-BREAK SPACE}", str(value).replace("|", "\\|")) for value in row]
         lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
+
+
+def decimals_of(values: Series) -> int:
+    """As many decimals as the numbers of a column need to be written as they are."""
+    texts = [np.format_float_positional(value, trim="-") for value in values.dropna()]
+    return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
 def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:

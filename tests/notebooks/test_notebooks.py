@@ -76,7 +76,7 @@ def test_a_person_types_what_came_of_the_papers():
 
 
 @each_and_those_that_read
-def test_it_names_an_experiment_of_its_table_and_links_to_the_paper_and_to_its_results(path):
+def test_it_names_an_experiment_of_its_table_and_links_to_the_paper_and_to_its_results_and_they_to_it(path):
     notebook = nbformat.read(path, as_version=4)
     begun = re.search(r'begin\(globals\(\), "(\w+)"\)', code_cells(path)[1].source)
     if path.stem == "explore" or path.stem in CELLLESS:
@@ -85,7 +85,9 @@ def test_it_names_an_experiment_of_its_table_and_links_to_the_paper_and_to_its_r
         assert find(notebook.metadata.experiment).table == begun[1]
     if path.stem not in ("claims", *RESULTS):
         assert "](https://" in notebook.cells[0].source
-        assert path.stem == "explore" or "](results_" in notebook.cells[-1].source
+    if path.stem not in ("claims", "explore", *RESULTS):
+        page = re.search(r"\]\((results_\w+\.ipynb)", notebook.cells[-1].source)[1]
+        assert f"]({path.name})" in (FOLDER / page).read_text(encoding="utf-8")
 
 
 @each_and_those_that_read

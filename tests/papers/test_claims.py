@@ -34,7 +34,7 @@ from repro.report.claims import (
     RULES,
     SHORTENED,
     Claim,
-    Evidence,
+    difference_in_words,
     held,
     judge,
     listed,
@@ -463,12 +463,12 @@ def against(name, value, **choices):
 
 
 def test_differences_from_a_row_are_those_of_claims(committed):
-    quoted = Evidence(committed[0].reset_index(), committed[1])
+    numbers = committed[1].set_index(["id", "compared"])[["value", "error", "p"]]
     for claim, name, value, line in (
         ("C92", "cross_modal_with_headroom", "XMoCo", "CM-ACC over XMoCo, characters"),
         ("C11", "mutual_information_printed_pairs", "xmoco", "cmacc over xmoco, characters 5, characters"),
     ):
-        assert against(name, value)[line] == quoted.words(claim, line)
+        assert against(name, value)[line] == difference_in_words(*numbers.loc[(claim, line)])
 
 
 def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter():

@@ -18,7 +18,6 @@ from repro.report.claims import (
     PRINTED,
     SHORTENED,
     Claim,
-    Evidence,
     Results,
     compared,
     conjunction,
@@ -414,6 +413,8 @@ def test_numbers_in_words():
     many = claims.in_words({f"row {number}": known(float(number)) for number in range(9)})
     assert many.startswith("9 numbers, here the lowest and the highest; row 0 +0, ") and "row 8 +8" in many
     assert "row 2" not in many and claims.in_words({}) == ""
+    assert claims.difference_in_words(17.46, 1.06, 1e-9) == "+17.5, s.e. 1.1, p < 0.001"
+    assert claims.difference_in_words(-0.24, 0.31, 0.4567) == "-0.2, s.e. 0.3, p = 0.457"
 
 
 @pytest.mark.parametrize(("dataset", "preset", "changed", "expected"), [
@@ -423,24 +424,3 @@ def test_numbers_in_words():
 ])
 def test_only_the_recipe_on_official_data_is_a_reproduction(dataset, preset, changed, expected):
     assert level_of(dataset, preset, changed) == expected
-
-
-EVIDENCE = Evidence(DataFrame({"id": ["A1", "A2"], "verdict": ["holds", "undecided"]}), DataFrame([
-    ("A1", "one over two", 17.46, 1.06, 1e-9), ("A2", "one over two", -0.24, 0.31, 0.4567),
-    ("A2", "all", 3.0, None, None),
-], columns=["id", "compared", "value", "error", "p"]))
-
-
-def test_evidence_in_words():
-    assert EVIDENCE.verdicts("A2", "A1") == ["undecided", "holds"]
-    assert EVIDENCE.listed("A1", "A2") == "A1 holds, A2 undecided"
-    assert EVIDENCE.value("A2", "all") == 3.0
-    assert EVIDENCE.words("A1", "one over two") == "+17.5, s.e. 1.1, p < 0.001"
-    assert EVIDENCE.words("A2", "one over two") == "-0.2, s.e. 0.3, p = 0.457"
-
-
-def test_what_there_is_not_is_named_with_what_there_is():
-    with pytest.raises(ValueError, match="claim='A3' is not one of: A1, A2"):
-        EVIDENCE.verdicts("A3")
-    with pytest.raises(ValueError, match="comparison of A2='two over one' is not one of: one over two, all"):
-        EVIDENCE.value("A2", "two over one")

@@ -22,7 +22,7 @@ EXPERIMENTS = sorted(path.stem for path in FIGURES.glob("*.png") if path.stem in
 PICTURES = {name: picture for name, picture in papers.pictures().items() if (FIGURES / f"{name}.png").exists()}
 VALUES = {  # of some pictures, the column of the committed rows whose means over seeds are drawn, and of which rows
     "along_training_ucla": ("value", "entry == objectives and measure in ['linear', 'linear_best']"),
-    "learning_curves_ucla": ("value", "id == id"), "learning_curves_multiomniglot": ("ours", "ours == ours"),
+    "learning_curves_ucla": ("value", "id == id"),
     "sequence_contrast_ucla": ("CD", "id == id"), "objective_parts_cifar10": ("InfoNCE", "id == id"),
     "category_curves_multiomniglot": ("categories_audio", "id == id"),
     "sampled_keys_cifar10": ("inside", "id == id"),

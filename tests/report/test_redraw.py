@@ -68,15 +68,16 @@ def test_one_row_is_no_figure_and_several_settings_are_all_drawn(tmp_path):
     assert all(f"{name}, learning rate {rate}" in drawn for name in ("CE", "AD") for rate in (0.1, 0.2))
 
 
-def test_settings_that_are_no_fields_of_the_table_have_panels_or_names_of_their_own():
+def test_settings_that_are_no_fields_of_the_table_go_across_or_have_panels_or_names_of_their_own():
     def titles(figure):
         return [axes.get_title("left") for axes in figure.axes]
 
-    panels = [f"{of}\ndictionary {size}" for size in ("1,024", "256") for of in ("new pairs", "drawings never seen")]
     one_number = experiments.results("samplers_with_headroom")
     figure = drawing.draw("samplers_with_headroom", one_number)
-    assert titles(figure) == 2 * panels and {axes.get_xticks().item() for axes in figure.axes} == {128}
-    assert "dictionary" not in figure.get_supxlabel()
+    assert titles(figure) == 2 * ["new pairs", "drawings never seen"]
+    assert {tuple(axes.get_xticks()) for axes in figure.axes} == {(256, 1024)} and "batch 128" in figure.get_supxlabel()
+    assert figure.axes[-1].get_xlabel() == "dictionary" not in figure.get_supxlabel()
+    panels = [f"{of}\ndictionary {size}" for size in ("1,024", "256") for of in ("new pairs", "drawings never seen")]
     two_numbers = pd.concat([one_number.assign(batch=batch) for batch in (64, 128)], ignore_index=True)
     assert titles(drawing.draw("ohem_vs_active", two_numbers)) == 2 * panels
     pooled = drawing.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))

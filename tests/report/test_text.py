@@ -10,7 +10,7 @@ from repro.report.text import WIDTH, across, markdown, readable
 
 ROWS = pd.DataFrame({
     "objectives": ["random", "CE", "AE"], "CE": [0, 1, 0], "ours": [52.04, 80.0, math.nan], "std": [1.4, 1.1, math.nan],
-    "n_seeds": [3, 4, 0], "printed": [52.01, 83.73, math.nan], "difference": [0.03, -3.73, math.nan],
+    "n_seeds": [3, 4, 0], "printed": [52.01, 83.7, math.nan], "difference": [0.03, -3.7, math.nan],
     "preset": "paper", "dataset": "ucla",
 })
 SWEPT = pd.DataFrame({
@@ -25,7 +25,7 @@ def test_mean_deviation_and_seeds_printed_and_difference_stand_beside_what_tells
         "ucla, paper recipe",
         "objectives  ours            printed  difference",
         "random      52.0 ± 1.4 (3)  52.01    +0.0",
-        "CE          80.0 ± 1.1 (4)  83.73    -3.7",
+        "CE          80.0 ± 1.1 (4)  83.70    -3.7",
         "AE          -",
     ]
     assert readable(ROWS.iloc[:0]) == "no run is finished"
@@ -63,6 +63,9 @@ def test_a_field_goes_across_in_the_order_of_the_rows():
 def test_a_table_as_markdown():
     table = pd.DataFrame({"name": ["a|b", "c"], "value": [1.5, math.nan]})
     assert markdown(table) == "| name | value |\n| --- | --- |\n| a\\|b | 1.5 |\n| c |  |"
+    rates = pd.DataFrame({"temperature": [0.1, 0.05, math.nan], "size": [256.0, 1e5, 3]})
+    assert markdown(rates).splitlines()[2:] == ["| 0.10 | 256 |", "| 0.05 | 100000 |", "|  | 3 |"]
+    assert markdown(rates, {"size": 1}).splitlines()[2:] == ["| 0.10 | 256.0 |", "| 0.05 | 100000.0 |", "|  | 3.0 |"]
     assert markdown(table.assign(n=[1, 2]), 2).splitlines()[2:] == ["| a\\|b | 1.50 | 1 |", "| c |  | 2 |"]
     assert markdown(table, {"value": 0}).splitlines()[2] == "| a\\|b | 2 |"
     measured = markdown(pd.DataFrame({"ours": ["67.0 ± 5.5 (2)", "67.0 (1)", "layer 1 (a)"]})).splitlines()[2:]

@@ -7,7 +7,6 @@ from pandas import DataFrame
 
 from repro.audiovisual import CHARACTERS
 from repro.data import manifest
-from repro.experiments import find
 from repro.papers.cmacc.claims import beyond_random
 from repro.papers.cmacc.printed_numbers import ENCODERS, NAMES
 from repro.report import style
@@ -191,18 +190,7 @@ def of_first_entry(rows: DataFrame) -> DataFrame:
     return rows[rows["entry"] == rows["entry"].iloc[0]].drop(columns="entry")
 
 
-ALONG_TRAINING = Plot(
-    caption="Accuracy of linear probes of single characters along the training of XMoCo, of encoders after 39, 156 "
-    "and 624 steps. Mean and standard deviation over seeds. Losses along training were not kept.",
-    x="iterations", hue="target", xlabel="step of training", logarithmic=True,
-    lines={name: JUDGED[name] for name in ("characters", "new_drawings")},
-)
-
-
 PICTURES = {
-    "learning_curves_multiomniglot": Picture(
-        experiments=("diversity_post_hoc",), plot=ALONG_TRAINING,
-        rows=lambda runs: find("diversity_post_hoc").rows(runs).drop(columns="changed")),
     "category_curves_multiomniglot": Picture(
         experiments=("diversity_balanced", "diversity_zipf"), frame="progress", fields=POOL, rows=of_pools,
         plot=CURVES),

@@ -90,21 +90,7 @@ def of_most_keys(rows: DataFrame) -> DataFrame:
     return rows[rows["id"] == ids.iloc[0]].drop(columns="entry")
 
 
-def loss_and_neighbours(rows: DataFrame) -> DataFrame:
-    """Means over each epoch of the loss and of `knn1`, each with its `unit`."""
-    long = rows.melt([name for name in rows if name not in ("loss", "knn1")], ["loss", "knn1"], var_name="measure")
-    return long.assign(unit=long["measure"].map({"loss": "loss (nats)", "knn1": "nearest neighbour (%)"}))
-
-
-ALONG_TRAINING = Plot(
-    caption="Loss and accuracy of the nearest neighbour along training, of runs whose logs are here: of those that are "
-    "committed none were kept.",
-    x="epoch", y="value", hue="entry", xlabel="epoch", prepare=loss_and_neighbours,
-)
-
-
 PICTURES = {
-    "learning_curves_jcl": Picture(experiments=("positive_keys_cifar10",), frame="epochs", plot=ALONG_TRAINING),
     "similarity_variance_images_cifar10": Picture(
         experiments=("similarity_variance_cifar10",), frame="similarity", plot=similarity_variance),
     "sampled_keys_cifar10": Picture(

@@ -1,15 +1,13 @@
 """What the results page of the taxonomy says beside its tables, where that takes more than a few lines."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
 from repro.data import manifest
+from repro.experiments import find
 from repro.report import statistics
 from repro.report.text import in_text
-from repro.run.store import everything
 
 EARLIER = ("frozen_noise", "selected_on_test", "float32", "higher_rate", "bidirectional", "denoising")
 TODAY = ("decoder_weight_2020", "both_weights_2020", "squared_differences", "squared_differences_alone",
@@ -18,25 +16,26 @@ COLUMNS = {"objectives": "objectives", "changed": "what differs", "printed": "pr
            "ours": "changed", "linear_last": "last epoch", "n_seeds": "seeds", "version": "version"}
 
 
-def changed_recipes(beside_recipe: Callable[[str, DataFrame], DataFrame]) -> DataFrame:
+def changed_recipes(runs: DataFrame) -> DataFrame:
     """Every changed recipe on NW-UCLA beside the same seeds of the unchanged one, by the same version of the training.
 
     Those of an earlier version come from `figures/earlier`.
 
     Args:
-        beside_recipe: that of `repro.papers.drawing`.
+        runs: stored ones, as `run.store.everything` returns them.
 
     Returns:
-        objectives, what differs, printed, recipe, changed, last epoch (NaN where the last one counts), seeds, version.
+        objectives, what differs, printed, recipe (NaN where one of these seeds is not finished), changed, last epoch
+        (NaN where the last one counts), seeds, version.
     """
     folder = manifest.project_root() / "figures" / "earlier"
     earlier = pd.concat(pd.read_csv(folder / f"{name}_ucla.csv") for name in EARLIER)
-    recipes = earlier.groupby(["objectives", "changed"], sort=False)
-    means = recipes.mean(numeric_only=True).assign(n_seeds=recipes.size()).reset_index()
-    runs = everything()
-    today = pd.concat(beside_recipe(f"{name}_ucla", runs).assign(version=3) for name in TODAY)
-    tried = pd.concat([means, in_text(today)], ignore_index=True).astype({"version": int})
-    return tried[[*COLUMNS]].rename(columns=COLUMNS)
+    usual = find("taxonomy_ucla").rows(runs, ["seed"]).set_index(["objectives", "seed"])["ours"].rename("usual")
+    today = pd.concat(in_text(find(f"{name}_ucla").rows(runs, ["seed"])) for name in TODAY)
+    seeds = pd.concat([earlier, today.assign(version=3).join(usual, on=["objectives", "seed"])])
+    recipes = seeds.groupby(["version", "objectives", "changed"], sort=False)
+    means = recipes.mean(numeric_only=True, skipna=False).assign(n_seeds=recipes.size()).reset_index()
+    return means[[*COLUMNS]].rename(columns=COLUMNS)
 
 
 def by_processor(runs: DataFrame) -> DataFrame:

@@ -9,13 +9,15 @@ from scipy import stats
 
 from repro import finished
 from repro.data import manifest
-from repro.papers.drawing import beside_recipe
+from repro.experiments import find
 from repro.papers.taxonomy import tried
 from repro.report import statistics
+from repro.run.store import everything
 
 
 def test_changed_recipes_stand_beside_the_same_seeds_of_the_recipe():
-    table = tried.changed_recipes(beside_recipe)
+    runs = everything()
+    table = tried.changed_recipes(runs)
     assert len(table) == 23 and table["version"].tolist() == [2] * 13 + [3] * 10
     folder = manifest.shipped("figures")
     earlier = pd.read_csv(folder / "earlier" / "float32_ucla.csv").query("objectives == 'CE'")
@@ -28,6 +30,10 @@ def test_changed_recipes_stand_beside_the_same_seeds_of_the_recipe():
     column = finished().query("dataset == 'ucla' and preset == 'paper' and objectives == 'CE' and layers == 1")
     usual = column[~column["changes"].map(bool) & column["seed"].isin([0, 1, 2])]["linear"]
     assert len(usual) == 3 and row["recipe"] == pytest.approx(usual.mean())
+    asked = find("taxonomy_ucla").asked().values()
+    lost = {run.id for run in asked if (run.seed, run.recipe.objectives) == (0, "CE")}
+    fewer = tried.changed_recipes(runs[~runs["id"].isin(lost)])
+    assert fewer.loc[fewer["recipe"].isna(), "what differs"].tolist() == [row["what differs"]]
 
 
 def test_processors_have_their_seeds_and_few_objectives_by_name():
