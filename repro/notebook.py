@@ -18,6 +18,7 @@ from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, find_table, runs_of
+from repro.recipe import choose
 from repro.report.statistics import holm
 from repro.report.text import decimals_of, in_text, markdown, remarks
 from repro.run import device as devices
@@ -105,7 +106,7 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
 
 def sentences(claims: DataFrame, *names: str) -> Markdown:
     """Judged claims (of `repro.papers.sources.judged`) by their ids: what the paper says, the verdict, the numbers."""
-    rows = claims.set_index("id").loc[[*names]].reset_index()
+    rows = claims.set_index("id").loc[[choose("claim", name, claims["id"]) for name in names]].reset_index()
     says = "\N{LEFT DOUBLE QUOTATION MARK}" + rows["claim"] + "\N{RIGHT DOUBLE QUOTATION MARK}"
     shorter = {r" \([\d and]+ runs\)": "", r"p (?:[\d.]+e-\d+|0\.000\d+)": "p < 0.001"}
     measured = rows["evidence"].replace(shorter, regex=True)
@@ -120,7 +121,7 @@ def differences(numbers: DataFrame, *names: str) -> Markdown:
     difference that four of five such experiments would find, and about how many seeds of each side would show this one
     as often.
     """
-    rows = numbers[numbers["id"].isin(names)].dropna(subset="error")
+    rows = numbers[numbers["id"].isin(names) & numbers["error"].gt(0) & numbers["runs"].ne("")]
     seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
     columns = {"": rows["id"], "compared": rows["compared"], "difference": rows["value"], "s.e.": rows["error"],
                "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),

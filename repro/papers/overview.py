@@ -1,15 +1,18 @@
 """What the index of the results shows of all papers: ours beside the paper's, and what was fixed before which runs."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
 from pandas import DataFrame, Series
 
+from repro.data import manifest
 from repro.data.disk import read_csv
-from repro.experiments import find, finished, results
+from repro.experiments import find, results
 from repro.papers import verdicts
 from repro.report.claims import difference_in_words
 from repro.report.text import measured
+from repro.run.store import read_runs
 
 FOLDER = Path(__file__).parent
 
@@ -51,12 +54,13 @@ def fixed_before() -> DataFrame:
         experiment (of several, between spaces), sentences, commit ("" where the measure itself is newer), fixed (UTC),
         runs, finished then.
     """
-    table, runs = read_csv(FOLDER / "fixed.csv", dtype=str), finished().set_index("id")
-    end = DataFrame([*runs["cost"]], runs.index)["finished"]
+    table = read_csv(FOLDER / "fixed.csv", dtype=str)
+    runs = read_runs(manifest.shipped("figures") / "runs.csv").set_index("id")
+    end = runs["cost"].map(lambda cost: json.loads(cost)["finished"])
     ends = []
     for names in table["experiment"].str.split():
         asked = [run for name in names for run in find(name).asked()]
         ends.append(end[end.index.isin(asked)])
     then = [(times < when).sum() for times, when in zip(ends, table["fixed"], strict=True)]
-    shown = pd.to_datetime(table["fixed"], utc=True, format="ISO8601").dt.strftime("%d %B %H:%M")
+    shown = pd.to_datetime(table["fixed"], utc=True, format="ISO8601").dt.strftime("%d %B %Y %H:%M")
     return table.assign(fixed=shown, runs=[*map(len, ends)], **{"finished then": then})

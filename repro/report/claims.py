@@ -505,6 +505,8 @@ def table(claims: DataFrame, discrepancies: DataFrame) -> str:
     for row in discrepancies.itertuples():
         sentence = f"{row.paper}, {row.place}: {row.paper_says}; but: {row.others_say} [here: {row.here}]"
         rows.append((row.id, ["discrepancy"], [sentence, row.measured]))
+    if not rows:
+        return "no sentence has this verdict"
     first, second = max(len(row[0]) for row in rows) + 2, max(map(len, LEVELS)) + 2
     lines = []
     for name, verdict, texts in rows:

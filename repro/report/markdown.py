@@ -33,7 +33,7 @@ def write(project: Path, folder: Path) -> list[Path]:
     if not paths:
         raise FileNotFoundError(f"{project / 'notebooks'} has no {INDEX}*.ipynb; run this in a checkout of the project")
     pages = {path: folder / page_of(path.stem) for path in paths}
-    texts = {}
+    texts, wrong = {}, []
     with tempfile.TemporaryDirectory() as scratch:
         for path, page in pages.items():
             try:
@@ -41,9 +41,10 @@ def write(project: Path, folder: Path) -> list[Path]:
                     path, Path(scratch) / path.name, cwd=project, progress_bar=False)
             except papermill.PapermillExecutionError as error:
                 raise ValueError(f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}") from error
-            if found := faults(executed):
-                raise ValueError("\n".join(f"{path}, {fault}" for fault in found))
+            wrong += [f"{path}, {fault}" for fault in faults(executed)]
             texts[page] = as_markdown(executed, path, pages)
+    if wrong:
+        raise ValueError("\n".join(wrong))
     for page, text in texts.items():
         page.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(page, lambda temporary, text=text: temporary.write_text(text, encoding="utf-8"))
