@@ -26,7 +26,7 @@ def test_code_runs_as_it_stands(code, tmp_path, monkeypatch):
 
 def test_rows_and_findings_stand_in_results():
     """All findings, but for the sentences of the papers that RESULTS names behind them."""
-    plain = re.sub(r" \([A-Z]\d+ [^()]*\)(?=[.,])", "", RESULTS)
+    plain = re.sub(r" \([A-Z]\d+[^()]*\)(?=[.,])", "", RESULTS)
     lines = [line for line in README.partition("\n## Run it")[0].splitlines() if line.startswith(("| ", "- "))]
     assert not [line for line in lines if line not in plain]
     assert [line for line in lines if line.startswith("- ")] == re.findall(r"^- .*\[More\]\(.*\)$", plain, re.MULTILINE)
