@@ -1,8 +1,9 @@
 """Whether sentences that a person typed say what the tables beside them show.
 
 A number belongs to the row that is named last before it, by the row's first cell. It has to stand there, rounded as it
-is typed, and neither of its neighbours in the last digit may: so a typing error is seen. Where no claim is named it may
-stand in any row instead, as long as its neighbours stand in none.
+is typed, and neither of its neighbours in the last digit may: so a typing error is seen. Where no row and no claim is
+named it may stand in any row, as long as its neighbours stand in none. Numbers of one row are typed in its order, so
+that a swap is seen.
 """
 
 import itertools
@@ -91,23 +92,35 @@ def unfounded(sentence: str, lines: list[Line]) -> Iterator[str]:
         for place in line.places(text):
             named.setdefault(place, []).append(line)
     claims = [line for line in lines if re.fullmatch(r"[A-Z]\d+", line.name) and line.places(text)]
-    for number in NUMBER.finditer(text):
+    numbers = [*NUMBER.finditer(text)]
+    for number in numbers:
         before = [place for place in named if place < number.start()]
         nearest = max(before) if before else min(named, default=-1)
-        if not told_by(number[0], [*named.get(nearest, []), *claims]) and (claims or not told_by(number[0], lines)):
+        if not told_by(number[0], [*named.get(nearest, []), *claims] if named or claims else lines):
             yield (f"{number[0]} is not told, or not from its neighbours, by the outputs (name its row right before "
                    "it, or give one more digit)")
+    for first, second in itertools.pairwise(number[0] for number in numbers):
+        together = [(places_of(first, line), places_of(second, line)) for line in lines]
+        together = [places for places in together if all(places)]
+        if first != second and together and not any(min(here) < max(there) for here, there in together):
+            yield f"{second} stands before {first} in the outputs (type them in this order)"
     for claim in claims:
         yield from contradicted(text, claim, len(claims) == 1)
+
+
+def places_of(number: str, line: Line) -> list[int]:
+    """Which numbers of a line are this one, rounded as it is written."""
+    typed = value(number)
+    places = typed.as_tuple().exponent
+    return [place for place, known in enumerate(line.numbers)
+            if known.as_tuple().exponent <= places and 2 * abs(known - typed) <= Decimal(1).scaleb(places)]
 
 
 def told_by(number: str, lines: list[Line]) -> bool:
     """Whether a number stands in these lines, rounded as it is written, and neither of its neighbours does."""
     typed = value(number)
-    places = typed.as_tuple().exponent
-    step = Decimal(1).scaleb(places)
-    known = [number for line in lines for number in line.numbers if number.as_tuple().exponent <= places]
-    here, less, more = (any(2 * abs(number - near) <= step for number in known)
+    step = Decimal(1).scaleb(typed.as_tuple().exponent)
+    here, less, more = (any(places_of(str(near), line) for line in lines)
                         for near in (typed, typed - step, typed + step))
     return here and not less and not more
 

@@ -43,5 +43,5 @@ def test_runs_that_had_ended_when_a_sentence_was_fixed_are_counted():
     known = {"C77": (0, 24), "C9, C10, C11, C56": (24, 42), "C72": (56, 60), "C76": (12, 24), "C65": (32, 32),
              "T6": (46, 80), "T34, T37, T38": (76, 80), "T27": (52, 61), "S4": (24, 24), "J19": (12, 18)}
     assert {name: (*table.loc[name, ["finished then", "runs"]],) for name in known} == known
-    assert table.loc["C77", "fixed"] == "26 November 17:56" and table.loc["C42", "commit"] == ""
+    assert table.loc["C77", "fixed"] == "26 November 2026 17:56" and table.loc["C42", "commit"] == ""
     assert not table.index.to_series().str.split(", ").explode().duplicated().any()

@@ -51,6 +51,8 @@ def test_what_the_outputs_show_may_be_typed(sentence):
     ("The gap is 88.8.", "88.8"), ("The gap is 77.7.", "77.7"), ("The gap is 66.6.", "66.6"),
     ("The gap is 1.", "1 "),  # as is 2, in another row
     ("SCE has 26.2 % where ReSSL has 43.7 % (S15 holds).", "26.2"),  # two numbers changed places
+    ("SCE has 26.2 %, ReSSL has 43.7 %.", "26.2"),  # where rows are named, no other row will do
+    ("AE+AD+CD has 23.3 more than in the paper, 83.7 here.", "83.7 stands before 23.3 in the outputs"),
     ("SCE has 43.8 % (S15 holds).", "43.8"), ("It is 16.9 points ahead of ReSSL (S15 holds).", "16.9"),
     ("SCE does collapse where ReSSL does not (S15 holds).", "'collapse' is not what S15 finds"),
     ("SCE is below ReSSL (S15 holds).", "'below' is not what S15 finds"),
