@@ -52,7 +52,7 @@ ANY = "any"  # every value of a field, on the second side every other one
 METHODS = ("objectives", "method", "approach")  # columns that name what a network is trained by
 UNTRAINED = ("random",)  # what they call one that is not trained
 LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
-BY_CHANCE = "shuffled columns as near"  # the number of a column that agrees less than its permutations do
+BY_CHANCE = "permutations as near"  # the number of a column that agrees less than its permutations do
 AGAINST = " of the second side"  # after the name of a column, where both sides have it
 
 Value = bool | int | float | str
@@ -341,8 +341,8 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
         deviation = statistics.pooled(runs.loc[judged.index]).value
         near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
         numbers |= {name: exact(value) for name, value in (
-            (f"root mean square of {near.rows}", near.rms), ("of the best constant", near.constant_rms),
-            ("of a further run", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
+            (f"root mean square of {near.rows}", near.rms), ("of one number for all", near.constant_rms),
+            ("of another run of ours", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
     return numbers
 
 

@@ -19,9 +19,9 @@ TABLE = pd.read_csv(manifest.shipped("figures") / "without_a_camera_ucla.csv")
 REAL = manifest.load_manifest("ucla").files[0].place(manifest.data_root())
 
 
-def test_it_is_of_every_encoder_that_comes_along_and_begins_with_its_accuracy():
+def test_it_is_of_encoders_that_come_along_and_begins_with_their_accuracy():
     files = (manifest.shipped("weights") / "taxonomy_ucla").glob("*.safetensors")
-    assert {*TABLE["encoder"]} == {f"taxonomy_ucla/{file.stem}" for file in files}
+    assert {*TABLE["encoder"]} <= {f"taxonomy_ucla/{file.stem}" for file in files}
     for name, rows in TABLE.groupby("encoder"):
         assert len(rows) == 2 * (1 + 28)  # of the eight actions without copies 28 pairs
         measured = repro.load(name).provenance["measured"]["linear"]
