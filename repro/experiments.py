@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from repro import papers
 from repro.data import manifest
+from repro.data.disk import made
 from repro.recipe import choose, entry_name, parse_numbers
 from repro.run import code
 from repro.run.store import LOGS, Run, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
@@ -327,7 +328,7 @@ def find(name: str) -> Experiment:
     if choose("experiment", name, known) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
-    experiment = papers.made(Experiment, file, name, entry, name=name)
+    experiment = made(Experiment, f"{file}, entry {name}", entry, name=name)
     try:
         experiment.check()
     except (ValueError, TypeError) as error:

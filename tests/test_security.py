@@ -93,5 +93,5 @@ def test_pictures_are_refused_from_the_size_on_of_which_pillow_warns(tmp_path, s
 @pytest.mark.parametrize("kind", ["gif", "bmp", "ppm", "tiff", "eps"])
 def test_what_is_no_jpeg_or_png_file_reaches_no_other_decoder(tmp_path, kind):
     Image.new("RGB", (8, 8)).save(tmp_path / "x.png", kind)
-    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(cannot identify image file"):
+    with pytest.raises(ValueError, match=r"x\.png cannot be read as a picture \(it is no JPEG or PNG\)"):
         read_rgb(tmp_path / "x.png")

@@ -2,32 +2,38 @@
 
 import contextlib
 import csv
+import dataclasses
 import errno
 import glob
 import io
 import lzma
 import os
 import re
+import reprlib
 import secrets
 import shutil
 import stat
 import struct
 import sys
 import tempfile
+import typing
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import filelock
+import pydantic
 import yaml
 
-from repro.recipe import vanishes
+from repro.recipe import choose, vanishes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Kind = TypeVar("Kind")
 LARGEST = 2**28               # bytes of a file, or of all that are read together, that are held in memory
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 IRREGULAR = "is no regular file, or a link that leads nowhere"
@@ -46,49 +52,76 @@ REMEDIES = {
 
 
 def read_yaml(path: Path) -> Any:
-    """What a file of YAML holds; yaml.YAMLError if it is none, repeats a key, or a number is not `PLAIN`."""
-    loader = _Strict(path.read_bytes())
-    loader.name = str(path)  # in messages
-    return loader.get_single_data()
+    """What a file of YAML holds; ValueError names the file if it is none, or `_Strict` refuses it."""
+    try:
+        loader = _Strict(read_file(path))
+        loader.name = str(path)  # in messages
+        return loader.get_single_data()
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        told = " ".join(str(error).split())
+        raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses what it would read as something else without a word.
+    """Refuses what would be read as something else without a word, cannot be read, or does harm where it is shown.
 
-    A second of one key would take the place of the first; 010 would be 8, 1:30 90, 0x10 16, 1_0 10, 1.0e-400 0.
+    A second of one key would take the place of the first; 010 would be 8, 1:30 90, 0x10 16, 1_0 10, 1.0e-400 0,
+    and 2021-05-03 no text. A terminal does what escape codes say.
     """
 
-    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
-        node = super().compose_scalar_node(anchor)
-        numeric = node.tag.endswith((":int", ":float"))
-        if numeric and (not PLAIN.fullmatch(node.value) or vanishes(node.value)):
-            raise yaml.MarkedYAMLError(
-                None, None, f"{node.value} is no plain number; write decimal digits, or text in quotes",
-                node.start_mark)
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node:
+        tag = getattr(self.peek_event(), "tag", None)
+        node = super().compose_node(parent, index)  # as it is written: keys are not yet merged
+        wrong = f"{tag} is a tag; take it out" if tag else ""
+        if isinstance(node, yaml.ScalarNode):
+            numeric = not tag and node.tag.endswith((":int", ":float", ":timestamp"))
+            if numeric and (not PLAIN.fullmatch(node.value) or vanishes(node.value)):
+                wrong = f"{node.value} is no plain number; write decimal digits, or text in quotes"
+            if not node.value.replace("\n", "").isprintable():
+                wrong = f"{node.value!r} has a character that cannot be printed; take it out"
+        if isinstance(node, yaml.MappingNode):
+            counts = Counter((key.tag, str(key.value)) for key, _ in node.value)
+            if twice := [key for key, _ in node.value if counts[key.tag, str(key.value)] > 1]:
+                node, wrong = twice[-1], f"{twice[-1].value} stands there twice; take one out, or rename it"
+        if wrong:
+            raise yaml.MarkedYAMLError(None, None, wrong, node.start_mark)
         return node
 
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)  # as it is written: keys are not yet merged
-        before: set[tuple[str, Any]] = set()
-        for key, _ in node.value:
-            if (key.tag, key.value) in before:
-                raise yaml.MarkedYAMLError(
-                    None, None, f"{key.value} stands there twice; take one out, or rename it", key.start_mark)
-            before.add((key.tag, key.value))
-        return node
+
+def made(kind: type[Kind], where: str, entry: Any, /, **known: Any) -> Kind:
+    """A dataclass of pydantic, of what a file says at a place and what else is known.
+
+    Raises:
+        ValueError: with the place, what is wrong, and what there may be.
+    """
+    fields = {field.name: field.type for field in dataclasses.fields(kind) if field.name not in known}
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where}: {reprlib.repr(entry)} should be {', '.join(fields)} with their values")
+    for name in entry:
+        choose(f"{where}: field", name, fields)
+    try:
+        return kind(**known, **entry)
+    except pydantic.ValidationError as error:
+        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
+        place = [str(part) for part in wrong["loc"] if "[" not in str(part)]  # without what pydantic calls a type
+        if wrong["type"] == "unexpected_keyword_argument":  # of a dataclass in this one
+            inner = next(filter(dataclasses.is_dataclass, typing.get_args(fields[place[0]])))
+            choose(f"{where}: field of {'.'.join(place[:-1])}", place[-1], inner.__dataclass_fields__)
+        got = "" if wrong["type"] in ("missing", "value_error") else f", got {reprlib.repr(wrong['input'])}"
+        told = wrong["msg"].removeprefix("Value error, ").replace("tuple", "list")
+        raise ValueError(f"{': '.join(filter(None, (where, '.'.join(place), told)))}{got}") from error
 
 
-def read_file(path: Path, largest: int | None = None) -> bytes:
+def read_file(path: Path, largest: int = LARGEST) -> bytes:
     """The contents of a regular file; whatever else it is, a device or a pipe, is not opened.
 
     Raises:
         FileNotFoundError: if there is nothing.
-        ValueError: saying so, without the name, if it is no regular file or has more bytes than `largest`, `LARGEST`
-            unless something else is said.
+        ValueError: saying so, without the name, if it is no regular file or has more bytes than `largest`.
     """
     if path.is_symlink() and not path.exists():
         raise ValueError(f"{IRREGULAR}: {os.readlink(path)}")
-    status, largest = path.stat(), LARGEST if largest is None else largest
+    status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(IRREGULAR)
     if status.st_size > largest:

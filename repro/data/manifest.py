@@ -1,53 +1,63 @@
 """Data sets as declared in data_manifests/: where they come from, where they lie, and what their files hold."""
 
-import dataclasses
 import functools
 import os
-import types
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-import yaml
+from pydantic import AfterValidator, ConfigDict, Field, StrictFloat, StrictInt
+from pydantic.dataclasses import dataclass
 
-from repro.data.disk import read_yaml, stamp
-from repro.recipe import EXPECTED, choose, distinct
+from repro.data.disk import made, read_yaml, stamp
+from repro.recipe import choose, distinct
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-ACCESS = ("automatic", "form", "derived", "bundled")
-WORDS = EXPECTED | {str: "text", list: "a list", tuple: "a list"}  # of types
 PACKAGE = Path(str(files("repro"))).resolve()
+DECLARED = ConfigDict(extra="forbid")
+IMAGE_PARTS = {"part": ["train"]}, {"part": ["test"]}
 
 Loaded = TypeVar("Loaded")
 
 
-@dataclass(frozen=True, kw_only=True)
+def _below(place: str) -> str:
+    path = PurePosixPath(place)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"{place!r} leads out of the data root; name a place below it")
+    return place
+
+
+Place = Annotated[str, AfterValidator(_below)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Share = Annotated[StrictInt | StrictFloat, Field(ge=0, le=1)]  # 0 stays 0, as digests have it
+Deviation = Annotated[Share, Field(gt=0)]
+Access = Literal["automatic", "form", "derived", "bundled"]
+ImageReader = Literal["digits", "cifar10", "cifar100", "stl10", "tiny_imagenet", "class_folders",
+                      "unsplit_class_folders", "numpy_file"]  # those of `repro.image.readers.READERS`
+Names = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(distinct("names", [*names], names)))]
+Columns = Annotated[Mapping[str, Annotated[list, Field(min_length=1)]], Field(min_length=1)]
+Counts = Mapping[  # of samples by part, of classes, of training pictures in the smallest and largest class
+    Literal["train", "test", "validation", "unlabeled", "unused", "classes", "least", "most"], Count | None]
+
+
+@dataclass(frozen=True, kw_only=True, config=DECLARED)
 class Archive:
-    """One archive of a data set; the folder it unpacks to is accepted in its place.
+    """One archive of a data set; the folder it unpacks to is accepted in its place."""
 
-    ValueError if a place is not below the data root.
-    """
-
-    name: str                     # path below the data root, `box/things.zip`, unpacked `box/things`; or of a folder
-    members: int | None = None    # number of its files, as what follows None if that is not known
-    bytes: int | None = None      # of all of them, however packed
+    name: Place                   # path below the data root, `box/things.zip`, unpacked `box/things`; or of a folder
+    members: Count | None = None  # number of its files, as what follows None if that is not known
+    bytes: Count | None = None    # of all of them, however packed
     digest: str | None = None     # hex sha256 over the sorted files (`files.content_digest`)
-    folder: str | None = None     # what it unpacks to, beside it, where that is not named as the archive
+    folder: Place | None = None   # what it unpacks to, beside it, where that is not named as the archive
     url: str | None = None        # https, of data sets with automatic access, where the archive itself can be fetched
     md5: str | None = None        # hex, of the archive itself
     sha256: str | None = None     # hex, likewise; a download is then checked by it instead
-    size: int | None = None       # bytes of the archive itself
-
-    def __post_init__(self) -> None:
-        for place in filter(None, (self.name, self.folder)):
-            if PurePosixPath(place).is_absolute() or ".." in PurePosixPath(place).parts:
-                raise ValueError(f"{place!r} leads out of the data root; name a place below it")
+    size: Count | None = None     # bytes of the archive itself
 
     def places(self, root: Path) -> list[Path]:
         """Where below the data root it may lie: the archive itself, then folders that it unpacks to."""
@@ -60,56 +70,46 @@ class Archive:
         return next((path for path in self.places(root) if path.is_file() or path.is_dir()), None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=DECLARED)
 class Split:
     """A protocol: what goes to train and to test, and how many."""
 
-    train: Mapping[str, list]               # the values of columns, which must all agree, such as {"views": [1, 2]}
-    test: Mapping[str, list]
-    expect: Mapping[str, int | None]        # of the official distribution: "train", "test", "classes" where checked; of
-    #                                         pictures in their files "least" and "most" for training in a class
-    kept: Mapping[str, int | None] | None = None  # left by the data set's own rules, if they drop any
+    train: Columns                          # their values, which must all agree, such as {"views": [1, 2]}
+    test: Columns
+    expect: Counts                          # of the official distribution, None where it is not known
+    kept: Counts | None = None              # left by the data set's own rules, if they drop any
 
     def masks(self, columns: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
         """Which samples are "train" and which "test", (n,) bool each: those whose columns all have declared values.
 
-        ValueError if there is no column or no such one. A sample that is both is refused by `check_labels`.
+        ValueError if there is no such column. A sample that is both is refused by `check_labels`.
         """
         import numpy as np  # which takes a third of the time of commands that only list data sets
 
         masks = {}
         for part, selected in (("train", self.train), ("test", self.test)):
-            if not selected:
-                raise ValueError(f"{part} names no column; choose among {', '.join(columns)}")
             masks[part] = np.all([np.isin(columns[choose(f"column of {part}", name, columns)], values)
                                   for name, values in selected.items()], axis=0)
         return masks
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=DECLARED)
 class Images:
     """What the pictures of an image data set are."""
 
-    classes: int | tuple[str, ...]          # names in the order of the labels, or how many, called as the reader finds
-    mean: tuple[float, float, float]        # of red, green and blue in [0, 1], to normalise by
-    deviation: tuple[float, float, float]
+    classes: Positive | Names               # names in the order of the labels, or how many, called as the reader finds
+    mean: tuple[Share, Share, Share]        # of red, green and blue in [0, 1], to normalise by
+    deviation: tuple[Deviation, Deviation, Deviation]
     source: str                             # of these two
-    size: int | None = None                 # pixels of a side; None where they vary, and stay in their files
-    reader: str | None = None               # one of `repro.image.readers.READERS`; with a size alone
-    test_every: int | None = None           # n, if every n-th of a class is for test, where nobody has split them
+    size: Positive | None = None            # pixels of a side; None where they vary, and stay in their files
+    reader: ImageReader | None = None       # with a size alone
+    test_every: Annotated[int, Field(strict=True, ge=2)] | None = None  # every n-th of a class is for test
 
     def __post_init__(self) -> None:
-        if not (all(0 <= value <= 1 for value in self.mean) and all(0 < value <= 1 for value in self.deviation)):
-            raise ValueError(f"mean={self.mean} and deviation={self.deviation} should be between 0 and 1, the second "
-                             "not 0")
-        if self.count < 1 or (self.size is not None and self.size < 1):
-            raise ValueError(f"classes={self.classes!r} and size={self.size} should be at least 1; where the size "
-                             "varies, leave it out")
-        unsplit = self.reader == "unsplit_class_folders"
-        if unsplit != (self.test_every is not None) or (unsplit and self.test_every < 2):
+        if (self.reader == "unsplit_class_folders") != (self.test_every is not None):
             raise ValueError(
                 f"reader={self.reader}, test_every={self.test_every}: pictures in class folders alone have the reader "
-                "unsplit_class_folders and test_every, at least 2, such as 5; others have neither"
+                "unsplit_class_folders and test_every, such as 5; others have neither"
             )
 
     @property
@@ -123,33 +123,28 @@ class Images:
         return len(self.classes) if isinstance(self.classes, tuple) else self.classes
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=DECLARED)
 class Skeletons:
-    """What the recordings of a skeleton data set are.
+    """What the recordings of a skeleton data set are."""
 
-    ValueError if a bone or an axis names a joint that there is not, or an action is there twice.
-    """
-
-    joints: int                         # how many a body has
-    bones: tuple[tuple[int, int], ...]  # pairs of joints: what a picture connects, and the neighbours of a graph
-    actions: tuple[str, ...]            # names of the classes in the order of the labels
-    axes: tuple[int, int, int, int]     # a body's frame of reference: middle of the hip, spine above, left, right hip
+    joints: Positive                        # how many a body has
+    bones: tuple[tuple[Count, Count], ...]  # pairs of joints: what a picture connects, and the neighbours of a graph
+    actions: Names                          # of the classes in the order of the labels
+    axes: tuple[Count, Count, Count, Count]  # a body's frame: middle of the hip, spine above, left, right hip
     reader: str                         # one of `repro.skeleton.readers.READERS`; "ntu": `repro.skeleton.ntu` prepares
 
     def __post_init__(self) -> None:
-        for joint in (*(joint for bone in self.bones for joint in bone), *self.axes):
-            if joint not in range(self.joints):
-                raise ValueError(f"joint {joint} of bones or axes should be from 0 to {self.joints - 1}")
-        distinct("actions", list(self.actions), self.actions)
+        if (joint := max(sum(self.bones, self.axes))) >= self.joints:
+            raise ValueError(f"joint {joint} of bones or axes should be from 0 to {self.joints - 1}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=DECLARED)
 class Manifest:
     """A data set as its file in data_manifests/ declares it."""
 
     name: str                               # what users type; also the file's stem
     title: str                              # one line for people
-    access: str                             # can be fetched, is asked for, is part of other data or of this package
+    access: Access                          # can be fetched, is asked for, is part of other data or of this package
     source: str                             # home page; for bundled data, its module
     licence: str                            # terms as far as known
     files: tuple[Archive, ...]              # none of bundled data
@@ -158,11 +153,12 @@ class Manifest:
     skeletons: Skeletons | None = None      # what the recordings are, of a skeleton data set
 
     def __post_init__(self) -> None:
-        choose("access", self.access, ACCESS)
         if (images := self.images) is None:
             return
-        if len(self.splits) != 1 or (images.size is not None and None in map(self.expect.get, ("train", "test"))):
-            raise ValueError("images have one split, and those of one size the numbers for train and test to expect")
+        parts = [(split.train, split.test) for split in self.splits.values()]
+        if parts != [IMAGE_PARTS] or (images.size is not None and None in map(self.expect.get, ("train", "test"))):
+            raise ValueError("images have one split, {train: {part: [train]}, test: {part: [test]}, expect: ...}, "
+                             "and those of one size the numbers for train and test to expect")
         places = 0 if self.access == "bundled" else 1 if images.size else 2
         if (images.size is None) != (images.reader is None) or len(self.files) != places:
             raise ValueError(f"files are {len(self.files)}; images of one size have a reader and lie in one archive or "
@@ -269,7 +265,9 @@ def files_of() -> dict[str, Path]:
 
 
 def plain(label: str) -> str:
-    """The data set of a label that may say which part or copy it is: "ntu (subset)" gives "ntu"."""
+    """The data set of a label, "ntu" of "ntu (subset)"; ValueError if a terminal would do what it says, not show it."""
+    if not label.isprintable():
+        raise ValueError(f"the data set {label!r} has a character that cannot be printed")
     return label.partition(" (")[0]
 
 
@@ -294,49 +292,17 @@ def load_manifest(name: str) -> Manifest:
 @functools.cache
 def _declared(path: Path, _changed: int) -> Manifest:
     """`load_manifest` of a file, read again when that has changed: rows of tables ask for theirs one by one."""
-    try:
-        declared = _made(Manifest, read_yaml(path), "the manifest")
-        for archive in declared.files:
-            if archive.url and not (archive.url.startswith("https://") and archive.md5):
-                raise ValueError(f"{archive.url} should be fetched over https:// and have an md5; declare both")
-        if declared.name != path.stem:
-            raise ValueError(f"name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"{path}: {error}; mend it, or restore it from version control") from error
+    declared = made(Manifest, str(path), read_yaml(path))
+    for archive in declared.files:
+        if archive.url and not (archive.url.startswith("https://") and archive.md5):
+            raise ValueError(f"{path}: {archive.url} should be fetched over https:// and have an md5; declare both")
+    if declared.name != path.stem:
+        raise ValueError(f"{path}: name is {declared.name!r}, the file's own is {path.stem!r}; make them agree")
     return declared
 
 
-def _made(kind: Any, value: Any, where: str) -> Any:
-    """What a file says as an annotation has it, lists as tuples; nothing else is converted, so that 0 stays 0.
-
-    ValueError names what is of another type, which true is of a number, or a field that there is not.
-    """
-    kinds, expected = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,), []
-    for one in kinds:
-        outer, inner = typing.get_origin(one) or one, typing.get_args(one)
-        if isinstance(value, dict) and dataclasses.is_dataclass(outer):
-            hints, parts = typing.get_type_hints(outer), {}
-            for name, part in value.items():
-                parts[name] = _made(hints[choose(f"field of {where}", name, hints)], part, f"{name} of {where}")
-            if lacking := [name for name in hints if name not in parts and not hasattr(outer, name)]:
-                raise ValueError(f"{where} lacks {', '.join(lacking)}; add it")
-            return outer(**parts)
-        if isinstance(value, dict) and outer is Mapping:
-            return {name: _made(inner[1], part, f"{name} of {where}") for name, part in value.items()}
-        if isinstance(value, list) and outer is tuple and (inner[-1] is ... or len(inner) == len(value)):
-            return tuple(_made(inner[0], item, where) for item in value)
-        if type(value) is outer or (outer is float and type(value) is int):
-            return value
-        words = WORDS.get(outer, "fields with their values")
-        expected.append(f"{words} of {len(inner)}" if outer is tuple and inner[-1] is not ... else words)
-    raise ValueError(f"{where} is {value!r:.200}; it should be {' or '.join(expected)}")
-
-
 def sets_with(section: str) -> dict[str, Manifest]:
-    """The data sets whose manifest has a section, "images" or "skeletons", by name: first those of the package.
-
-    Raises as `load_manifest`.
-    """
+    """The data sets with a section, "images" or "skeletons", by name, bundled ones first; raises as `load_manifest`."""
     declared = [entry for name in names() if getattr(entry := load_manifest(name), section)]
     return {entry.name: entry for entry in sorted(declared, key=lambda entry: entry.access != "bundled")}
 

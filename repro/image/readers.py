@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, UnidentifiedImageError
 from tqdm import tqdm
 
 from repro.data import files, npz
@@ -198,11 +198,11 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
             raise ValueError(f"{path} {_other_size(*images.shape[1:3], side)}")
         if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(f"{path}: {len(images)} images have labels {labels.dtype} {labels.shape}")
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= count:
+            raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {count - 1}")
     part = np.repeat([0, 1], [len(images) for images, _ in parts])
     _check_count(path, len(part), declared)
     labels = np.concatenate([labels for _, labels in parts]).astype(np.int64)
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= count:
-        raise ValueError(f"{path}: labels run from {labels.min()} to {labels.max()}, expected 0 to {count - 1}")
     classes = declared.images.names or tuple(map(str, range(labels.max(initial=0) + 1)))
     return Pictures(np.concatenate([_coloured(images) for images, _ in parts]), labels, part, classes)
 
@@ -242,7 +242,8 @@ def read_rgb(path: Path, side: int | None = None) -> Image.Image:
                     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
                 return image.convert("RGB")
     except UNDECODABLE as error:
-        raise ValueError(f"{path} cannot be read as a picture ({error}); fetch it again or leave it out") from error
+        reason = f"it is no {' or '.join(KINDS)}" if isinstance(error, UnidentifiedImageError) else error
+        raise ValueError(f"{path} cannot be read as a picture ({reason}); fetch it again or leave it out") from error
     raise ValueError(f"{path} {_other_size(height, width, side)}")
 
 

@@ -10,18 +10,15 @@ table and figure. The command line and notebooks hand
 these to `repro.report`, which knows no paper.
 """
 
-import dataclasses
 import functools
 import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from repro.data.disk import read_csv, read_yaml
+from repro.data.disk import made, read_csv, read_yaml
 from repro.recipe import choose
 
 if TYPE_CHECKING:
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from repro.report.claims import Claim
     from repro.report.plots import Picture
     from repro.table import Table
-
-Kind = TypeVar("Kind")
 
 
 def folders() -> dict[str, Path]:
@@ -73,34 +68,16 @@ def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
     """
     found: dict[str, tuple[str, Path, dict[str, Any]]] = {}
     for title, path in files(name).items():
-        try:
-            declared = read_yaml(path)
-            if not isinstance(declared, dict):
-                raise yaml.YAMLError("it should be entries by name, NAME: {says: ..., ...}")
-        except yaml.YAMLError as error:
-            told = " ".join(str(error).split())
-            raise ValueError(f"{path}: {told}; mend it, or restore it from version control") from error
+        declared = read_yaml(path)
+        if not isinstance(declared, dict):
+            raise ValueError(f"{path}: it should be entries by name, NAME: {{says: ..., ...}}")
+        for entry in declared:
+            if not (isinstance(entry, str) and entry):
+                raise ValueError(f"{path}: {entry!r} is no name of an entry; write text, numbers in quotes")
         if twice := declared.keys() & found.keys():
             raise ValueError(f"{path}: {min(twice)} is the name of two entries; rename one")
         found |= {entry: (title, path, declared[entry]) for entry in declared}
     return found
-
-
-def made(kind: type[Kind], path: Path, name: str, entry: Mapping[str, Any], /, **known: Any) -> Kind:
-    """A dataclass of pydantic, of an entry and what else is known; ValueError names file, entry and what is wrong."""
-    import pydantic
-
-    try:
-        return kind(**known, **entry)
-    except pydantic.ValidationError as error:
-        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
-        place = ".".join(map(str, wrong["loc"]))
-        got = "" if wrong["type"] == "missing" else f", got {wrong['input']!r}"
-        fields = [field.name for field in dataclasses.fields(kind) if field.name not in known]
-        raise ValueError(f"{path}, entry {name}: {place}: {wrong['msg']}{got}; an entry has {', '.join(fields)}"
-                         ) from error
-    except TypeError as error:
-        raise ValueError(f"{path}, entry {name}: {error}") from error
 
 
 @functools.cache
@@ -158,7 +135,7 @@ def claims() -> "dict[str, tuple[str, Claim]]":
 
     known, found = [*discrepancies()["id"]], {}
     for name, (title, path, entry) in entries("claims.yaml").items():
-        found[name] = title, made(Claim, path, name, entry)
+        found[name] = title, made(Claim, f"{path}, entry {name}", entry, file=str(path))
         if not found[name][1].says:
             choose(f"{path}: an entry without `says` is of a discrepancy; id", name, known)
     return found

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.data import manifest
-from repro.data.disk import read_yaml, scratch
+from repro.data.disk import scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
@@ -51,9 +51,8 @@ def finding(name: str, rows: DataFrame) -> str:
     """The title that a person wrote of the committed rows of an experiment or a picture; "" of other rows."""
     committed = manifest.project_root() / "figures" / f"{name}.csv"
     if committed.exists() and committed.read_text(encoding="utf-8") == in_text(rows).to_csv(index=False):
-        for path in (folder / "findings.yaml" for folder in papers.folders().values()):
-            if path.exists() and (title := read_yaml(path).get(name)):
-                return title
+        *_, title = papers.entries("findings.yaml").get(name, ("",))
+        return title
     return ""
 
 

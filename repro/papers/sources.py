@@ -214,10 +214,15 @@ def _spelt(value: Any) -> str:
 def _log(name: str) -> Results:
     """A table of figures/; no rows if it is not there. One that names no data set is made of printed numbers.
 
-    Rows of figures/earlier/ are runs, told apart by what stands before `ours`.
+    Rows of figures/earlier/ are runs, told apart by what stands before `ours`. ValueError if no table is called so.
     """
-    path = manifest.project_root() / "figures" / f"{name}.csv"
+    folder = manifest.project_root() / "figures"
+    path = folder / f"{name}.csv"
     if not path.exists():
+        if manifest.checkout():  # elsewhere only runs come along
+            there = [other.relative_to(folder).with_suffix("").as_posix() for other in folder.rglob("*.csv")]
+            known = sorted({*papers.saved(), *papers.pictures(), *there})
+            choose("experiment", f"{LOG}{name}", [f"{LOG}{table}" for table in known])
         return NOTHING
     rows = read_csv(path, na_values="")
     level = level_of(rows["dataset"].iloc[0], rows["preset"].iloc[0]) if "dataset" in rows else PRINTED

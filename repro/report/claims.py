@@ -56,17 +56,20 @@ BY_CHANCE = "permutations as near"  # the number of a column that agrees less th
 AGAINST = " of the second side"  # after the name of a column, where both sides have it
 
 Value = bool | int | float | str
-Fields = dict[str, Value | Annotated[list[Value], pydantic.Field(min_length=1)]]  # what a side names, by field
+SOME = pydantic.Field(min_length=1)
+Names = str | Annotated[list[str], SOME]
+Fields = dict[str, Value | Annotated[list[Value], SOME]]  # what a side names, by field
 
 
 @dataclass(frozen=True, kw_only=True, config=pydantic.ConfigDict(extra="forbid"))
 class Claim:
-    """How a sentence is held against numbers, an entry of `claims.yaml`; see the head of this module."""
+    """How a sentence is held against numbers, an entry of a file; see the head of this module."""
 
+    file: str = "claims.yaml"
     place: str = ""
     says: str = ""
-    experiment: str | list[str] = ""
-    measure: str | list[str] = "ours"
+    experiment: Names = ""
+    measure: Names = "ours"
     first: Fields = pydantic.Field(default_factory=dict)
     second: pydantic.StrictFloat | Fields | None = None
     rule: str
@@ -145,9 +148,10 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
     for field in fields:
         choose("field", field, rows.columns)
     for field, value in (*_named(first), *_named(second)):
-        known = rows[field].dropna()
-        if not (results.partial or known.empty or known.isin([value]).any()):
-            choose(field, value, known.unique().tolist())
+        known = rows[field].dropna().unique().tolist()
+        kinds = {isinstance(option, bool) for option in known if option == value}  # true is no 1
+        if known and not (results.partial or isinstance(value, bool) in kinds):
+            choose(field, value, known)
 
     rows = rows.assign(recipe=rows.groupby(fields, sort=False, dropna=False).ngroup())
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[fields]
@@ -223,7 +227,7 @@ def compared(
     A value that is named and that no row compared has is a comparison with a missing side.
 
     Raises:
-        ValueError: as `paired`, and if `second` names nothing or there is no such measure.
+        ValueError: as `paired`, and if `second` names nothing that the first rows can be compared with.
     """
     if second in ({}, None):
         raise ValueError(f"second={second} compares nothing; name other rows there, or a number")
@@ -233,10 +237,11 @@ def compared(
     rows, pairs, lacking = paired(results, first, others)
     if results.partial:
         lacking.append("runs that are not finished")
+    elif first and not pairs:
+        raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
     numbers = dict.fromkeys(lacking, MISSING)
     measures, of_pairs = listed(measure), _of_runs if "seed" in rows else _of_numbers
     for name in measures:
-        choose("measure", name, rows.columns)
         for what, difference in zip(pairs, of_pairs(rows, name, [*pairs.values()], number, results), strict=True):
             named = what if len(measures) == 1 else f"{what}, {name}".removeprefix(", ")
             numbers[(named or name) + against] = difference
@@ -411,11 +416,19 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
     """The verdict on a claim, its p (see `Decision`), the level of its evidence ("" without any), and what it rests on.
 
     Raises:
-        ValueError: if there is no such rule, or as `compared`.
+        ValueError: if there is no such experiment, rule or measure, or as `compared`.
     """
-    if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
+    judged = choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) in RULES
+    results = read(*listed(claim.experiment)) if judged or claim.experiment else None
+    if not judged:
         return claim.rule, math.nan, "", {}
-    results = read(*listed(claim.experiment))
+    if claim.margin < 0 and claim.rule in ("within", "gap shrinks", "agrees"):
+        raise ValueError(f"margin={claim.margin:g} should be at least 0 with the rule {claim.rule}")
+    if len(results.rows):
+        apart = ("seed", *results.apart, *claim.first, *(claim.second if isinstance(claim.second, dict) else ()))
+        measures = results.rows.select_dtypes("number").columns.difference(apart, sort=False)
+        for name in listed(claim.measure):
+            choose("measure", name, measures)
     numbers_of, decision = RULES[claim.rule]
     numbers = {} if results.rows.empty and results.unfinished.empty else numbers_of(claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):
@@ -440,7 +453,7 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
         try:
             verdict, p, level, estimates = held(claim, read)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+            raise ValueError(f"{claim.file}, entry {name}: {error}") from error
         verdicts[name] = verdict, p, level, in_words(estimates)
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
                      "reach": number.reach(), "detectable": number.detectable(),

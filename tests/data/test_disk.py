@@ -1,6 +1,5 @@
 """Files that are there whole or not at all."""
 
-import datetime
 import errno
 import os
 import re
@@ -10,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 from nursery import python
 
 from repro.data.disk import read_yaml, remove_half_written, scratch, write_atomically
@@ -121,12 +119,32 @@ def test_keys_of_other_kinds_and_merged_ones_are_none_that_stand_twice(tmp_path)
 
 
 @pytest.mark.parametrize("text", [
-    "010", "1:30", "0x10", "1_0", "0b11", "1_0.5", "1:30.5", ".inf", ".nan", "-010", "01.5", "!!int 010", "1.0e-400",
+    "010", "1:30", "0x10", "1_0", "0b11", "1_0.5", "1:30.5", ".inf", ".nan", "-010", "01.5", "1.0e-400", "2021-05-03",
+    "2021-13-45",
 ])
 def test_numbers_that_yaml_reads_otherwise_than_a_command_line_are_refused(tmp_path, text):
     path = tmp_path / "a.yaml"
     path.write_text(f"epochs: {text}\n")
-    with pytest.raises(yaml.YAMLError, match=rf"{re.escape(text.split()[-1])} is no plain number; write decimal"):
+    with pytest.raises(ValueError, match=rf"{re.escape(text)} is no plain number; write decimal"):
         read_yaml(path)
-    path.write_text("[0, -1, +2, 10, 0.5, .5, 1., -2.5e+3, '010', 2021-05-03, 1e-3]")
-    assert read_yaml(path) == [0, -1, 2, 10, 0.5, 0.5, 1.0, -2500.0, "010", datetime.date(2021, 5, 3), "1e-3"]
+    path.write_text("[0, -1, +2, 10, 0.5, .5, 1., -2.5e+3, '010', '2021-05-03', 1e-3]")
+    assert read_yaml(path) == [0, -1, 2, 10, 0.5, 0.5, 1.0, -2500.0, "010", "2021-05-03", "1e-3"]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a: !!bool abc", "2002:bool is a tag; take it out in .*line 1"), ("a: !!timestamp abc", "timestamp is a tag"),
+    ("a: !!int 010", "int is a tag"), ("a: [!!set {b}]", "set is a tag"), ("a: {? [b, c] : d}", "found unhashable key"),
+    *((rf'a: "no{code}bell"', "cannot be printed; take it out") for code in (r"\a", r"\e[31m", r"\x9b2J", r"\u202e")),
+    (r'"\e[31m": b', "cannot be printed"), ("a: b: c", "mapping values are not allowed here"),
+])
+def test_what_cannot_be_read_or_shown_as_it_stands_is_refused_with_its_file(tmp_path, text, message):
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"^{path}: .*{message}.*; mend it, or restore it from version control$"):
+        read_yaml(path)
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "a.yaml")
+    with pytest.raises(ValueError, match=r"a\.yaml: is no regular file"):
+        read_yaml(tmp_path / "a.yaml")

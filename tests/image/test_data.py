@@ -8,6 +8,7 @@ import os
 import pickle
 import tarfile
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -172,9 +173,7 @@ def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch):
     declared(monkeypatch, "mine", train=9, test=2)
     with pytest.raises(ValueError, match="holds other numbers of images than mine: train 3, test 2; expected train 9"):
         data.load("mine")  # what was prepared by another manifest does not count
-    declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
-    with pytest.raises(ValueError, match=r"did you mean 'numpy_file'. .*mine.yaml: reader='numpy_fil' is not one of"):
-        data.load("mine")
+    assert {*readers.READERS} == {*get_args(manifest.ImageReader)}
 
 
 UNSPLIT = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
@@ -215,7 +214,7 @@ def test_class_folders_that_cannot_be_split_are_refused(mine, names, every, mess
     *({"reader": "unsplit_class_folders", "test_every": every} for every in (0, 1)),
 ])
 def test_a_split_by_names_is_declared_where_there_is_no_other(images):
-    with pytest.raises(ValueError, match="the reader unsplit_class_folders and test_every, at least 2, such as 5;"):
+    with pytest.raises(ValueError, match=r"the reader unsplit_class_folders and test_every|greater than or equal to 2"):
         dataclasses.replace(DATASETS["cifar10"].images, **images)
 
 

@@ -158,6 +158,7 @@ REFUSED = [  # a data set, what arrays or files there are in place of a sound co
     ("cifar10", {"y_train": np.arange(5.0)}, "labels float64"),
     ("cifar10", {"y_test": np.array([0, 10])}, "labels run from 0 to 10, expected 0 to 9"),
     ("cifar10", {"y_test": np.array([0, -1])}, "labels run from -1"),
+    ("cifar10", {"y_test": np.array([0, 2**64 - 1], np.uint64)}, "labels run from 0 to 18446744073709551615"),
     ("cifar10", {"x_test": pixels(2, 5)}, r"bad\.npz has 5 x 5 pixels, expected 32 x 32"),
     *(("cifar10", {"x_train": npy_of(*given)}, NO_ARRAYS) for given in (["{'descr'"], [2**40], [2**70], [5, bytes(3)])),
     ("cifar10", {"x_test": pixels(0), "y_test": np.zeros(0, int)}, r"bad\.npz holds no image for test; add some"),

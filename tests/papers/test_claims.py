@@ -497,7 +497,19 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
 ])
 def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, second, message):
     with pytest.raises(ValueError, match=message):
-        judge({"X1": Claim(experiment=name, first=first, second=second, rule="above")}, sources.reader())
+        judge({"X1": Claim(experiment=name, measure="lead" if name == "lead_of_best" else "ours", first=first,
+                           second=second, rule="above")}, sources.reader())
+
+
+@pytest.mark.parametrize(("experiment", "rule", "message"), [
+    ("log/glm_specification", "above", "did you mean 'log/glm_specifications'"),
+    (["taxonomy_ucla", "log/nonsense"], "above", ".*experiment='log/nonsense' is not one of: log/"),
+    ("taxonomy_ulca", "not run", "did you mean 'taxonomy_ucla'"), ("nonsense", "cannot be checked", "experiment='nons"),
+])
+def test_results_that_no_experiment_or_table_has_are_refused_whatever_the_rule(experiment, rule, message):
+    claim = Claim(experiment=experiment, first={"objectives": "CE"}, second=0.0, rule=rule)
+    with pytest.raises(ValueError, match=f"X1: {message}"):
+        judge({"X1": claim}, sources.reader())
 
 
 def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest():

@@ -388,13 +388,21 @@ SAMPLERS = samplers({32: 1.0, 64: 1.0})._replace(apart=["sampler", "target"])
     (results(GRID), {"method": ["sce", "jcl"]}, {}, {"rule": "gap shrinks"}, "second={} compares nothing"),
     (results(GRID), SCE, None, {"rule": "rises"}, "first={'method': 'sce'} names no field with several values"),
     (results(GRID), SCE, MOCO, {"rule": "abvoe"}, "did you mean 'above'. rule='abvoe' is not one of: above, "),
-    (results(GRID), SCE, MOCO, {"measure": "our"}, "did you mean 'ours'. measure='our' is not one of: method, keys"),
+    (results(GRID), SCE, MOCO, {"measure": "our"}, "did you mean 'ours'. measure='our' is not one of: ours"),
+    *((results(GRID, dataset="digits"), SCE, MOCO, {"measure": name}, f"measure='{name}' is not one of: ours, printed$")
+      for name in ("dataset", "seed", "keys")),
+    *((results(GRID), SCE | {"keys": 1}, second, {}, f".* and second={second} name no two recipes alike in")
+      for second in ({"keys": 1}, SCE)),
+    (results(GRID), SCE | {"keys": True}, MOCO, {}, "keys=True is not one of: 1, 2"),
+    (results(GRID), SCE, {"keys": True}, {}, "keys=True is not one of: 1, 2"),
+    *((results(GRID), {"method": ["sce", "jcl"]}, MOCO, {"rule": rule, "margin": -1},
+       f"margin=-1 should be at least 0 with the rule {rule}") for rule in ("within", "gap shrinks", "agrees")),
     (TOLD_APART, {"method": "Ours"}, {"method": "AVID"}, {}, "several rows have one method; name what tells them"),
     (SAMPLERS, {"sampler": "random"}, {"sampler": "ohem"}, {}, "several rows have one sampler, target; name what"),
 ])
 def test_a_claim_that_cannot_be_judged_is_named(source, first, second, options, message):
     claim = Claim(first=first, second=second, **{"rule": "above"} | options)
-    with pytest.raises(ValueError, match=f"A1: {message}"):
+    with pytest.raises(ValueError, match=f"^claims.yaml, entry A1: {message}"):
         claims.judge({"A1": claim}, lambda name: source)
 
 
