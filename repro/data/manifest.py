@@ -37,8 +37,6 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[StrictInt | StrictFloat, Field(ge=0, le=1)]  # 0 stays 0, as digests have it
 Deviation = Annotated[Share, Field(gt=0)]
 Access = Literal["automatic", "form", "derived", "bundled"]
-ImageReader = Literal["digits", "cifar10", "cifar100", "stl10", "tiny_imagenet", "class_folders",
-                      "unsplit_class_folders", "numpy_file"]  # those of `repro.image.readers.READERS`
 Names = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(distinct("names", [*names], names)))]
 Columns = Annotated[Mapping[str, Annotated[list, Field(min_length=1)]], Field(min_length=1)]
 Counts = Mapping[  # of samples by part, of classes, of training pictures in the smallest and largest class
@@ -102,7 +100,7 @@ class Images:
     deviation: tuple[Deviation, Deviation, Deviation]
     source: str                             # of these two
     size: Positive | None = None            # pixels of a side; None where they vary, and stay in their files
-    reader: ImageReader | None = None       # with a size alone
+    reader: str | None = None               # one of `repro.image.readers.READERS`; with a size alone
     test_every: Annotated[int, Field(strict=True, ge=2)] | None = None  # every n-th of a class is for test
 
     def __post_init__(self) -> None:

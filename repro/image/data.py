@@ -173,7 +173,8 @@ def _made_once(declared: manifest.Manifest, made_of: str, make: Callable[[], Pic
 
 def _official(declared: manifest.Manifest, path: Path) -> Pictures:
     """The official distribution; raises ValueError if it has other numbers of images than declared."""
-    pictures = _read(readers.READERS[declared.images.reader], path, declared, *declared.files)
+    reader = choose(f"data_manifests/{declared.name}.yaml: reader", declared.images.reader, readers.READERS)
+    pictures = _read(readers.READERS[reader], path, declared, *declared.files)
     _check_official(declared, path, pictures, f"take a part of it in with `repro data import {declared.name} FILE`")
     return _hashed(pictures)
 

@@ -134,7 +134,6 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"images": IMAGES | {"classes": []}}, r"images.classes: names=\[\] names nothing"),
     ({"images": IMAGES | {"classes": ["cat", "cat"]}}, r"names=\['cat', 'cat'\] names cat twice"),
     ({"images": IMAGES | {"size": 0}}, "images.size: .*equal to 1, got 0"),
-    ({"images": IMAGES | {"reader": "cifra10"}}, "images.reader: .* 'digits', 'cifar10', .*, got 'cifra10'"),
     ({"images": {"size": 3}}, "images.*: Field required"),
     (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
     (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),

@@ -8,7 +8,6 @@ import os
 import pickle
 import tarfile
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -173,7 +172,9 @@ def test_a_data_set_of_another_name_is_its_manifest(mine, monkeypatch):
     declared(monkeypatch, "mine", train=9, test=2)
     with pytest.raises(ValueError, match="holds other numbers of images than mine: train 3, test 2; expected train 9"):
         data.load("mine")  # what was prepared by another manifest does not count
-    assert {*readers.READERS} == {*get_args(manifest.ImageReader)}
+    declared(monkeypatch, "mine", images={"reader": "numpy_fil"})
+    with pytest.raises(ValueError, match=r"did you mean 'numpy_file'. .*mine.yaml: reader='numpy_fil' is not one of"):
+        data.load("mine")
 
 
 UNSPLIT = {"classes": 2, "reader": "unsplit_class_folders", "test_every": 2}
