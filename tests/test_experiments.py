@@ -96,6 +96,7 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     (SOUND | {"data": {"by": "layers", "digest": {5: "a" * 64}}}, "data has no digest of layers=1, only of 5; add it"),
     (SOUND | {"fields": ["epochs"]}, r"fields: Input should be a valid dictionary, got \['epochs'\]"),
     (SOUND | {"seeds": [0, 0]}, "names 0 twice"),
+    (SOUND | {"fields": {"device": "cuda"}}, "parameter='device' does not exist"),
     (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
 ])
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):

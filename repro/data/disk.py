@@ -47,7 +47,7 @@ REMEDIES = {
 
 def read_yaml(path: Path) -> Any:
     """What a file of YAML holds; yaml.YAMLError if it is none, repeats a key, or a number is not `PLAIN`."""
-    loader = _Strict(path.read_bytes())
+    loader = _Strict(read_file(path))
     loader.name = str(path)  # in messages
     return loader.get_single_data()
 

@@ -19,6 +19,7 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import io
 import json
 import math
 import os
@@ -184,14 +185,13 @@ class RunFolder:
             return DataFrame()
         if name not in LOGS:
             return read_frame(path)
-        log = _read_log(path)
+        recipe: Any = self.run.recipe
+        log = _read_log(path).drop(columns=[*CLOCK], errors="ignore")
         if name == "progress":
             return log
-        recipe: Any = self.run.recipe
-        with _reading(folder / LOGS["progress"], ANEW):
-            last = _last_line(folder)
-            # Where a line does not say, all epochs were trained.
-            log["epoch"] = log.pop("step") / float(last.get("steps_per_epoch", last["step"] / recipe.epochs))
+        last = _read_log(folder / LOGS["progress"]).iloc[-1]
+        # Where a line does not say, all epochs were trained.
+        log["epoch"] = log.pop("step") / last.get("steps_per_epoch", last["step"] / recipe.epochs)
         if name == "probes":
             log["epoch"] = log["epoch"].round().astype(int)
             return log.melt("epoch", var_name="measure").round(2).sort_values(["epoch", "measure"], ignore_index=True)
@@ -282,10 +282,11 @@ class Store:
     def require_writable(self) -> None:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
-            disk.require_writable(self.root)
+            for folder in (self.root, self.root / "runs"):
+                disk.require_writable(folder)
             disk.require_regular(self.root / "finished.log")
         except OSError as error:
-            raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
+            raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or give "
                           "yourself the right to write there, or point REPRO_RUNS at another folder") from error
 
     def require_usable(self) -> None:
@@ -327,16 +328,11 @@ def evaluation_of(result: dict[str, Any]) -> int:
 def trained(folder: Path) -> float:
     """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
-        last = _last_line(folder)
+        *_, line = read_file(folder / LOGS["progress"]).decode("utf-8", errors="replace").splitlines()
+        last = parse_json(line)
         return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
-
-
-def _last_line(folder: Path) -> dict[str, Any]:
-    """What the last line of a training's log says."""
-    lines = (folder / LOGS["progress"]).read_text(encoding="utf-8", errors="replace").splitlines()
-    return parse_json(lines[-1])
 
 
 def owner(folder: Path) -> str:
@@ -359,7 +355,7 @@ def _owner(folder: Path) -> dict[str, Any]:
 
 def read_result(path: Path) -> dict[str, Any]:
     """The content of a `result.json`: "cost", and otherwise measures; ValueError names the file if it is damaged."""
-    with _reading(path, AGAIN):
+    with reading(path, AGAIN):
         result = parse_json(read_file(path, LONGEST).decode("utf-8"))
         check_result(result)
     return result
@@ -372,10 +368,10 @@ def read_record(folder: Path) -> Record:
     """
     path, measured_in = folder / "recipe.json", folder / "result.json"
     metrics = read_result(measured_in)
-    with _reading(path, AGAIN):
+    with reading(path, AGAIN):
         record = parse_json(read_file(path, LONGEST).decode("utf-8"))
         _check_description(record)
-    with _reading(measured_in, AGAIN):
+    with reading(measured_in, AGAIN):
         record |= {"cost": metrics.pop("cost"), "metrics": metrics}
         _check_measures(record)
     if record["id"] != folder.name:
@@ -392,7 +388,14 @@ def check_result(result: Record, fields: Iterable[str] = ()) -> None:
     if taken := [name for name in result if name in (*TAKEN, *fields) and name not in KINDS]:
         raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
     check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
-    check_parts(result["cost"], {name: kinds for name, kinds in KNOWN.items() if name in result["cost"]})
+    check_cost(result["cost"])
+    if evaluation_of(result) < 1:
+        raise ValueError(f"evaluation={result['evaluation']} should be at least 1")
+
+
+def check_cost(cost: Mapping[str, Any]) -> None:
+    """Raise ValueError if what `KNOWN` names is of another type in the cost of a record or of a checkpoint."""
+    check_parts(cost, {name: kinds for name, kinds in KNOWN.items() if name in cost})
 
 
 def _check_description(record: Record) -> None:
@@ -409,7 +412,7 @@ def _check_measures(record: Record) -> None:
 
 
 @contextlib.contextmanager
-def _reading(path: Path, remedy: str) -> Iterator[None]:
+def reading(path: Path, remedy: str) -> Iterator[None]:
     """Let an error inside the block name what is read, and the next step."""
     try:
         yield
@@ -505,8 +508,8 @@ def read_runs(path: Path, tell: Tell = warn_once) -> "DataFrame":
     rows: dict[str, Record] = {}
     if not path.exists():
         return _table([])
-    with _reading(path, RESTORE), open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, strict=True)
+    with reading(path, RESTORE):
+        reader = csv.reader(io.StringIO(read_file(path).decode("utf-8-sig"), newline=""), strict=True)
         if (header := next(reader, [])) != COLUMNS:
             raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
         for values in reader:
@@ -600,7 +603,7 @@ def read_frame(path: Path) -> "DataFrame":
     ValueError names the file if it is damaged: a line is cut, there is no row, or a number is not finite.
     """
     frame = disk.read_csv(path, REMAKE, dtype={"id": str})
-    with _reading(path, REMAKE):
+    with reading(path, REMAKE):
         _check_numbers(frame.select_dtypes("number"))
     return frame
 
@@ -609,15 +612,20 @@ def _read_log(path: Path) -> "DataFrame":
     """The numbers in the lines of a log; raises as `read_frame`, also if a line lacks one that others have."""
     from pandas import DataFrame
 
-    with _reading(path, ANEW):
-        log = DataFrame(map(parse_json, read_file(path).decode("utf-8").splitlines()))
-        log = log.drop(columns=[*CLOCK], errors="ignore")
+    with reading(path, ANEW):
+        lines = [parse_json(line) for line in read_file(path).decode("utf-8").splitlines()]
+        for line in lines:
+            check_parts(line, {**dict.fromkeys(line, (int, float)), "step": int})
+            if not 1 <= line["step"] <= line.get("of", line["step"]) or line.get("steps_per_epoch", 1) < 1:
+                raise ValueError(f"step {line['step']} of {line.get('of')}, {line.get('steps_per_epoch')} in an epoch")
+        log = DataFrame(lines)
         _check_numbers(log)
     return log
 
 
 def _check_numbers(numbers: "DataFrame") -> None:
+    """Raise ValueError unless there are rows, of numbers that are finite in single precision, as those of trainings."""
     import numpy as np
 
-    if not len(numbers) or not np.isfinite(numbers.to_numpy(float)).all():
+    if not len(numbers) or not (numbers.abs() <= np.finfo("float32").max).to_numpy().all():
         raise ValueError("it has no rows, or other than finite numbers")

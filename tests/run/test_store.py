@@ -191,6 +191,7 @@ def described(**change):
         (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ("[" * 100_000, "it is nested too deeply"),
         *((RESULT | {"linear": value}, "linear is ") for value in (None, True, [50.0], "50")),
         ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"), (RESULT | {"select": 3}, "select is 3"),
+        (RESULT | {"evaluation": -1}, "evaluation=-1 should be at least 1"),
         (RESULT | {"evaluation": 1.5}, "evaluation is 1.5"), ({"cost": {"code": ["a"]}}, r"code is \['a'\]"),
         ({"cost": {"seconds": "9"}}, "seconds is '9'"), ('{"cost": {}, "cost": {}}', "'cost' stands there twice"),
         *((RESULT | {name: 3}, f"{name} is the name of a column") for name in ("seed", "finished", "value", "epochs")),
@@ -266,11 +267,16 @@ def test_epochs_of_a_training_that_its_iterations_end_early_are_those_it_has_see
 @pytest.mark.parametrize(("name", "content", "step"), [
     *(("progress.jsonl", json.dumps(LINES[0]) + f"\n{line}\n", "delete that folder")
       for line in ("{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}')),
+    *((name, "".join(json.dumps(line | change) + "\n" for line in LINES), "delete that folder")
+      for change in ({"step": -3}, {"step": 0}, {"step": 2.5}, {"step": 21}, {"step": "5"}, {"loss": None},
+                     {"loss": True}, {"CD": 1e308}, {"steps_per_epoch": 0}, {"of": 0}, {"of": "20"})
+      for name in ("progress.jsonl", "probes.jsonl")), ("progress.jsonl", os.mkfifo, "is no regular file"),
     *(("similarity.csv", content, "restore it") for content in ("", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x')),
 ])
 def test_a_damaged_frame_is_named(folder, name, content, step):
-    (folder.path / name).write_text(content)
-    with pytest.raises(ValueError, match=rf"{name} cannot be read \(.*{step}"):
+    path = folder.path / name
+    content(path) if callable(content) else path.write_text(content)
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{step}"):
         folder.frame(name.partition(".")[0])
 
 
