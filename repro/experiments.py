@@ -410,10 +410,10 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
 
 
 def committed_of(table: str) -> str:
-    """Which parameters of a notebook, and which command, show committed results of a table; "" if there are none."""
+    """Which parameters of a notebook, and which command, show committed results of a table, in words."""
     saved = [experiment for experiment in experiments().values() if experiment.data and experiment.table == table]
     if not saved:
-        return ""
+        return f"no results of {table} are committed"
     plainest = min(saved, key=lambda experiment: len(experiment.fields))
     given = {"dataset": plainest.dataset, **plainest.fields, "preset": plainest.preset, "variant": plainest.variant}
     texts = {name: ",".join(map(str, swept(value))) for name, value in given.items() if value not in (None, "none")}
@@ -441,10 +441,10 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
             lacking = "nothing is trained on the data that are here"
         except FileNotFoundError as error:
             if not committed:
-                raise FileNotFoundError("; ".join(filter(None, (str(error), committed_of(here.table))))) from error
+                raise FileNotFoundError(f"{error}; {committed_of(here.table)}") from error
             lacking = f"{committed.dataset} is not here"
         if not committed:
-            warn_once(committed_of(here.table) or f"no results of {here.table} are committed")
+            warn_once(committed_of(here.table))
             return here
         warn_once(f"{lacking}: the committed results of {committed.name} are shown")
         return committed
