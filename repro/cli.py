@@ -295,7 +295,8 @@ def results_export() -> None:
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
         finished = of_today(finished_runs(store))
-        finished = finished[finished["id"].isin([id for runs in by_study(finished).values() for id in runs["id"]])]
+        readable = [id for runs in by_study(finished).values() for id in runs["id"]]
+        finished = finished[finished["id"].isin(readable)]
         before, runs = export(finished, path)
         replaced = len(before) - len(before.merge(runs, on=["id", "metrics", "cost"]))
         print(f"{path}: {len(runs)} runs, {len(runs) - len(before)} of them new; left out, of smoke runs: "

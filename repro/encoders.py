@@ -132,8 +132,9 @@ def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
                          "the second column of `repro results list`")
     recipe = study.stored_recipe(row_of(stored))
     model: ImageModel | SkeletonModel
+    study_of = image_study if isinstance(recipe, ImageRecipe) else skeleton_study
     with taking_over(folder):
-        model = (image_study if isinstance(recipe, ImageRecipe) else skeleton_study).trained_model(state, recipe)
+        model = study_of.trained_model(state, recipe)
     if isinstance(model, ImageModel):
         centred = augment.centred_view(recipe)
         view = {"resize": centred.resize, "size": centred.size, "square": centred.square}

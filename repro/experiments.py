@@ -160,7 +160,7 @@ def finished() -> DataFrame:
     Columns are provenance (id, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
     and value from its preset, measures and recipe fields; those of other studies are empty.
     """
-    return pd.concat([*by_study().values()], ignore_index=True)
+    return pd.concat([*by_study(of_today(everything())).values()], ignore_index=True)
 
 
 def of_today(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
@@ -172,12 +172,11 @@ def of_today(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> Data
     return runs[today.isna() | (runs["version"] == today)]
 
 
-def by_study(runs: DataFrame | None = None, tell: Callable[[str], object] = warn_once) -> dict[str, DataFrame]:
-    """Stored runs, by default all finished ones, by the name of their study; columns as of `finished`.
+def by_study(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> dict[str, DataFrame]:
+    """Stored runs by the name of their study; columns as of `finished`.
 
     Those that cannot be read are left out, and a line says so of each, by default once.
     """
-    runs = of_today(everything()) if runs is None else runs
     for run in runs[~runs["study"].isin([*studies()])].itertuples():
         tell(f"the run {run.id} is of no study, {run.study!r}; take the version that wrote it")
     return {name: study.tidy(runs, tell) for name, study in studies().items()}
@@ -411,14 +410,15 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
 
 def committed_of(table: str) -> str:
     """Which parameters of a notebook, and which command, show committed results of a table, in words."""
-    saved = [experiment for experiment in experiments().values() if experiment.data and experiment.table == table]
+    saved = [entry for entry in experiments().values() if entry.data and entry.table == table]
     if not saved:
         return f"no results of {table} are committed"
-    plainest = min(saved, key=lambda experiment: len(experiment.fields))
-    given = {"dataset": plainest.dataset, **plainest.fields, "preset": plainest.preset, "variant": plainest.variant}
-    texts = {name: ",".join(map(str, swept(value))) for name, value in given.items() if value not in (None, "none")}
-    return (f"committed results of {table} are shown with {' '.join(f'-p {name} {texts[name]}' for name in texts)}, or "
-            f"by `repro run {plainest.name} --train never`")
+    plainest, options = min(saved, key=lambda entry: len(entry.fields)), ""
+    for name in ("dataset", *plainest.fields, "preset", "variant"):
+        if (value := plainest.arguments[name]) not in (None, "none"):
+            options += f" -p {name} {','.join(map(str, swept(value)))}"
+    return (f"committed results of {table} are shown with{options}, or by "
+            f"`repro run {plainest.name} --train never`")
 
 
 def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:

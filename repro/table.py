@@ -203,9 +203,9 @@ class Study:
     def stored_recipe(self, run: Fields) -> Any:
         """The recipe of a row of runs.csv.
 
-        ValueError names the run and where it is if there is no such recipe, preset or data set, it lacks a main
-        measure, an accuracy is none, this code does not know its evaluation, or its preset with its changes, its data
-        set or its id is another recipe's: what it says of itself is not what was trained.
+        ValueError names the run and where it is if there is no such recipe, preset, data set or evaluation, it
+        lacks a main measure, an accuracy is none, or its preset with its changes, its data set or its id is
+        another recipe's: what it says of itself is not what was trained.
         """
         try:
             choose("preset", run["preset"], self.presets)
@@ -221,20 +221,21 @@ class Study:
             parts = (run[part] for part in ("seed", "preset", "dataset", "digest", "version"))
             if (id := Run(self.name, recipe, *parts).id) != run["id"]:
                 raise ValueError(f"its recipe, seed, data and version are those of {id}")
-            subset = {"subset": recipe.subset} if "subset" in self.fields else {}  # which the name of the data says
+            # Of a part of the data, or a copy, their name says so, and no change.
+            subset = {"subset": recipe.subset} if "subset" in self.fields else {}
             if dataset != recipe.dataset or subset.get("subset") not in (None, dataset != run["dataset"]):
                 raise ValueError(f"dataset={run['dataset']!r} is not that of its recipe, {recipe.dataset}")
             made = self.presets[run["preset"]](dataset, getattr(recipe, recipe.named_by), **subset | changes)
             for name, value in made.to_dict().items():
                 if getattr(recipe, name) != value:
-                    raise ValueError(f"preset {run['preset']} with its changes has {name}={value!r}, and its recipe "
-                                     f"{name}={getattr(recipe, name)!r}")
+                    raise ValueError(f"preset {run['preset']} with its changes has {name}={value!r}, "
+                                     f"and its recipe {name}={getattr(recipe, name)!r}")
             return recipe
         except (ValueError, TypeError, LookupError) as error:
             folder = Store().path(run["id"])
             place, remedy = (folder, AGAIN) if folder.exists() else ("figures/runs.csv", RESTORE)
-            raise ValueError(f"the run {run['id']} cannot be read and is left out ({error}); {place}: {remedy}, or "
-                             "take the version that wrote it") from error
+            raise ValueError(f"the run {run['id']} cannot be read and is left out ({error}); {place}: {remedy}, "
+                             "or take the version that wrote it") from error
 
 
 def optimiser(kind: "type[torch.optim.Optimizer]", source: str) -> tuple[str, Any, str]:

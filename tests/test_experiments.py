@@ -168,8 +168,8 @@ def test_results_that_come_along_are_shown_of_data_of_ones_own_on_which_nothing_
 @pytest.mark.parametrize("arguments", [{}, {"dataset": "cifar10"}])
 def test_where_nothing_is_finished_it_is_told_what_shows_committed_results(arguments, capsys):
     experiments.warn_once.cache_clear()
-    told = ("committed results of temperature_grid are shown with -p dataset cifar10 -p subset True -p preset quick, "
-            "or by `repro run temperature_grid_cifar10 --train never`")
+    told = ("committed results of temperature_grid are shown with -p dataset cifar10 -p subset True "
+            "-p preset quick, or by `repro run temperature_grid_cifar10 --train never`")
     with pytest.raises(FileNotFoundError, match=told) if arguments else contextlib.nullcontext():
         assert repro.run_table("temperature_grid", train="never", **arguments).empty
         assert f"{told}\n" in capsys.readouterr().err

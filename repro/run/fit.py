@@ -25,7 +25,7 @@ from repro.data.disk import IRREGULAR, naming, read_file, write_atomically
 from repro.run.code import BETWEEN
 from repro.run.device import cost, first, from_first, hardware
 from repro.run.learner import Learner, global_states
-from repro.run.store import ANEW, check_cost, check_parts, parse_json, reading
+from repro.run.store import ANEW, KNOWN, check_parts, parse_json, reading
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 BEGIN_ANEW = "move that folder away: then the run starts anew"
@@ -73,8 +73,7 @@ def fit(
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
             Nothing of the bad steps is saved.
-        ValueError: if the checkpoint is not of such a learner; if a step draws from a global generator, of torch on the
-            CPU, `random` or `numpy.random`.
+        ValueError: if the checkpoint is not of such a learner; as `Learner.check_draws`.
     """
     done, seconds, known = _resume(learner, folder, code)
     if first():
@@ -175,18 +174,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # torch raises many kinds for a file it cannot read
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    check_parts({"cost": {}} | state, {"step": int, "seconds": (int, float), "learner": dict, "cost": dict})
-    check_cost(state.get("cost", {}))
+    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict}, {"cost": dict})
+    check_parts(state.get("cost", {}), {}, KNOWN)
     if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
         raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
     return state
-
-
-def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
-    """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
-    if state["step"] > steps:
-        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
-                         + BEGIN_ANEW)
 
 
 def _save(
@@ -205,7 +197,9 @@ def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0, {}
-    check_step(folder, state, learner.total_steps)
+    if state["step"] > learner.total_steps:
+        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has "
+                         f"{learner.total_steps:,}; {BEGIN_ANEW}")
     whole, known = state["step"] == learner.total_steps, state.get("cost", {})
     with taking_over(folder):  # what is whole to be evaluated again, on whichever device
         (learner.load_weights if whole else learner.load_state_dict)(state["learner"])
@@ -221,7 +215,7 @@ def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict
 
 @contextlib.contextmanager
 def taking_over(folder: Path) -> Iterator[None]:
-    """Let an error inside the block, in which a state of a folder's checkpoint is used, name that and the next step."""
+    """Let an error inside the block, which uses the state of a folder's checkpoint, name that and the next step."""
     try:
         yield
     except torch.OutOfMemoryError:  # says nothing about the file
@@ -262,9 +256,8 @@ def _truncate(path: Path, step: int) -> None:
         return
     lines = []
     with reading(path, ANEW):
-        text = read_file(path).decode("utf-8", errors="replace")
-    for line in text.splitlines():
-        with contextlib.suppress(ValueError, LookupError, TypeError):
-            if parse_json(line)["step"] <= step:
-                lines.append(f"{line}\n")
+        for line in read_file(path).decode("utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                if parse_json(line)["step"] <= step:
+                    lines.append(f"{line}\n")
     write_atomically(path, lambda temporary: temporary.write_text("".join(lines)))

@@ -162,14 +162,14 @@ class Learner(abc.ABC):
         return values
 
     def check_draws(self, before: Mapping[str, Any]) -> None:
-        """Raise ValueError if a global generator, which no run seeds, is in another state than `before` its steps."""
+        """Raise ValueError if a global generator, which no run seeds, has left the state of `before` the steps."""
         for (name, then), now in zip(before.items(), global_states().values(), strict=True):
             if then != now:
                 raise ValueError(
-                    f"a step of {type(self).__name__}, step {self.taken} or one before it, draws from {name}'s global "
-                    "generator, which depends on what the process did before; draw from a generator named in "
-                    f"`streams` ({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; for "
-                    "dropout too, draw the mask from it"
+                    f"a step of {type(self).__name__}, step {self.taken} or one before it, draws from {name}'s "
+                    "global generator, which depends on what the process did before; draw from a generator named in "
+                    f"`streams` ({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; "
+                    "for dropout too, draw the mask from it"
                 )
 
     def set_learning_rate(self, optimiser: torch.optim.Optimizer, rate: float) -> None:
@@ -234,12 +234,12 @@ class Learner(abc.ABC):
         """Take over all but the random streams, to evaluate on whichever device.
 
         Raises:
-            AttributeError, KeyError, RuntimeError, TypeError, ValueError: if the state is not of such a learner.
+            AttributeError, LookupError, RuntimeError, TypeError, ValueError: if it is not of such a learner.
         """
         odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
         if odd:
             raise KeyError(*sorted(odd))
-        kinds = {"taken": int} | {name: type(getattr(self, name)) for name in self.kept}
+        kinds = {name: type(getattr(self, name)) for name in (*self.kept, "taken")}
         check_parts(state, {name: kind for name, kind in kinds.items() if issubclass(kind, int | Tensor | dict)})
         self.release()  # a recording is of the places where the state lay before
         for name in self.parts:

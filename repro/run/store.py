@@ -39,14 +39,14 @@ from repro.recipe import Recipe, entry_name, parse_number
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Kinds = Mapping[str, type | tuple[type, ...]]
 DESCRIBED = {  # in `recipe.json`
     "id": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
     "changes": dict, "recipe": dict,
 }
 COST = {"finished": str, "commit": str}  # in the cost of a record
-KNOWN: dict[str, type | tuple[type, ...]] = {  # there, if it says so
-    "code": str, "device": str, "precision": str, "seconds": (int, float),
-}
+KNOWN: Kinds = {"code": str, "device": str, "precision": str, "seconds": (int, float)}  # there, if it says so
+NO_PARTS: Kinds = {}
 COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/runs.csv`
 TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
@@ -286,8 +286,8 @@ class Store:
                 disk.require_writable(folder)
             disk.require_regular(self.root / "finished.log")
         except OSError as error:
-            raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or give "
-                          "yourself the right to write there, or point REPRO_RUNS at another folder") from error
+            raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or "
+                          "give yourself the right to write there, or point REPRO_RUNS at another folder") from error
 
     def require_usable(self) -> None:
         """As `require_writable`, unless there are finished runs: these may be read where nothing can be written."""
@@ -328,8 +328,7 @@ def evaluation_of(result: dict[str, Any]) -> int:
 def trained(folder: Path) -> float:
     """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
-        *_, line = read_file(folder / LOGS["progress"]).decode("utf-8", errors="replace").splitlines()
-        last = parse_json(line)
+        last = parse_json(read_file(folder / LOGS["progress"]).decode("utf-8", errors="replace").splitlines()[-1])
         return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
@@ -347,7 +346,7 @@ def _owner(folder: Path) -> dict[str, Any]:
     """The content of `owner.json`, nothing where there is none or it is damaged."""
     try:
         claimed = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
-        check_parts({"tries": {}} | claimed, {"tries": dict})
+        check_parts(claimed, {}, {"tries": dict})
         return claimed
     except (OSError, ValueError):
         return {}
@@ -372,30 +371,23 @@ def read_record(folder: Path) -> Record:
         record = parse_json(read_file(path, LONGEST).decode("utf-8"))
         _check_description(record)
     with reading(measured_in, AGAIN):
-        record |= {"cost": metrics.pop("cost"), "metrics": metrics}
-        _check_measures(record)
+        check_result(metrics, record["recipe"], COST)
+    record |= {"cost": metrics.pop("cost"), "metrics": metrics}
     if record["id"] != folder.name:
         raise ValueError(f"{path} cannot be read (id={record['id']!r} is not its folder's, {folder.name}); delete "
                          "the folder, whose weights may be another run's too, and run the table again")
     return record
 
 
-def check_result(result: Record, fields: Iterable[str] = ()) -> None:
-    """Raise ValueError unless there is a cost, and what `KINDS` does not name are numbers.
+def check_result(result: Record, fields: Iterable[str] = (), cost: Kinds = NO_PARTS) -> None:
+    """Raise ValueError unless there is a cost of these parts, and what `KINDS` does not name are numbers.
 
     None of them may have the name of a column of tables, as fields of recipes are.
     """
     if taken := [name for name in result if name in (*TAKEN, *fields) and name not in KINDS]:
         raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
     check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
-    check_cost(result["cost"])
-    if evaluation_of(result) < 1:
-        raise ValueError(f"evaluation={result['evaluation']} should be at least 1")
-
-
-def check_cost(cost: Mapping[str, Any]) -> None:
-    """Raise ValueError if what `KNOWN` names is of another type in the cost of a record or of a checkpoint."""
-    check_parts(cost, {name: kinds for name, kinds in KNOWN.items() if name in cost})
+    check_parts(result["cost"], cost, KNOWN)
 
 
 def _check_description(record: Record) -> None:
@@ -403,12 +395,6 @@ def _check_description(record: Record) -> None:
     check_parts(record, DESCRIBED)
     if record["seed"] < 0 or record["version"] < 1:
         raise ValueError(f"seed={record['seed']}, version={record['version']} should be 0 and 1 or more")
-
-
-def _check_measures(record: Record) -> None:
-    """Raise ValueError unless a described record has measures, and says when and where they come from."""
-    check_result({"cost": record["cost"], **record["metrics"]}, record["recipe"])
-    check_parts(record["cost"], COST)
 
 
 @contextlib.contextmanager
@@ -444,13 +430,13 @@ def parse_json(text: str) -> dict[str, Any]:
     return value
 
 
-def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Raise ValueError unless all parts are there, each of its type or one of its types; there may be more."""
+def check_parts(values: Mapping[str, Any], parts: Kinds, optional: Kinds = NO_PARTS) -> None:
+    """Raise ValueError unless all parts are there, and they and the optional ones of one of their types."""
     missing = [name for name in parts if name not in values]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    for name, kinds in parts.items():
-        if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+    for name, kinds in {**parts, **optional}.items():
+        if name in values and type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             raise ValueError(f"{name} is {reprlib.repr(values[name])}")
 
 
@@ -530,7 +516,7 @@ def _checked_row(values: list[str]) -> Record:
     row |= {name: parse_number(name, row[name]) for name in ("seed", "version")}
     record = row | {name: parse_json(row[name]) for name in ("changes", "recipe", "metrics", "cost")}
     _check_description(record)
-    _check_measures(record)
+    check_result({"cost": record["cost"], **record["metrics"]}, record["recipe"], COST)
     return row
 
 
@@ -617,14 +603,14 @@ def _read_log(path: Path) -> "DataFrame":
         for line in lines:
             check_parts(line, {**dict.fromkeys(line, (int, float)), "step": int})
             if not 1 <= line["step"] <= line.get("of", line["step"]) or line.get("steps_per_epoch", 1) < 1:
-                raise ValueError(f"step {line['step']} of {line.get('of')}, {line.get('steps_per_epoch')} in an epoch")
+                raise ValueError(f"no training takes the step of {line}")
         log = DataFrame(lines)
         _check_numbers(log)
     return log
 
 
 def _check_numbers(numbers: "DataFrame") -> None:
-    """Raise ValueError unless there are rows, of numbers that are finite in single precision, as those of trainings."""
+    """Raise ValueError unless there are rows, of numbers that are finite in single precision."""
     import numpy as np
 
     if not len(numbers) or not (numbers.abs() <= np.finfo("float32").max).to_numpy().all():

@@ -89,7 +89,7 @@ def forked(walk):
     ("numpy", lambda walk: np.random.rand()), ("numpy", lambda walk: np.random.seed(1)),  # noqa: NPY002 (refused)
 ])
 def test_a_step_that_draws_from_a_global_generator_is_refused_and_nothing_of_it_saved(tmp_path, whose, draw):
-    said = rf"a step of Drawing, step 3 or one before it, draws from {whose}'s global .* `streams` \(generator\)"
+    said = rf"of Drawing, step 3 or one before it, draws from {whose}'s global .* `streams` \(generator\)"
     with pytest.raises(ValueError, match=said):
         train(Drawing(lambda walk: walk.taken == 1 and draw(walk)), tmp_path)
     assert [*tmp_path.iterdir()] == []

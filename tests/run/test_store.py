@@ -191,7 +191,6 @@ def described(**change):
         (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ("[" * 100_000, "it is nested too deeply"),
         *((RESULT | {"linear": value}, "linear is ") for value in (None, True, [50.0], "50")),
         ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"), (RESULT | {"select": 3}, "select is 3"),
-        (RESULT | {"evaluation": -1}, "evaluation=-1 should be at least 1"),
         (RESULT | {"evaluation": 1.5}, "evaluation is 1.5"), ({"cost": {"code": ["a"]}}, r"code is \['a'\]"),
         ({"cost": {"seconds": "9"}}, "seconds is '9'"), ('{"cost": {}, "cost": {}}', "'cost' stands there twice"),
         *((RESULT | {name: 3}, f"{name} is the name of a column") for name in ("seed", "finished", "value", "epochs")),
