@@ -24,7 +24,7 @@ from pandas import DataFrame
 from repro.data import manifest
 from repro.data.disk import naming, scratch
 from repro.data.parallel import run_jobs
-from repro.experiments import by_study, find
+from repro.experiments import by_study, find, of_today
 from repro.report.style import spoken
 from repro.run.device import cores
 from repro.run.store import everything
@@ -73,7 +73,7 @@ def build(output: Path) -> tuple[Path, dict[str, str]]:
         source = folder / "source"
         gather(root, source)
         failed = execute(root / "notebooks", source / "notebooks")
-        write_runs(by_study(), source)
+        write_runs(by_study(of_today(everything())), source)
         typeset(source, root / "docs", folder / "site")
         if output.exists():
             output.replace(folder / "before")

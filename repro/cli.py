@@ -101,6 +101,11 @@ def run(
                 from repro.papers.sources import row_named
 
                 row_named(experiment, against)
+            if workers != "auto":
+                from repro.run.device import resolve
+                from repro.run.engine import pool_of
+
+                pool_of(engine, workers, experiment.rows_asked, resolve(device))
             of_fields = "\n\n" + _fields(experiment.declared, [("field", "this command"), *experiment.values.items()])
         print(f"{context.get_help()}{of_fields}")  # not before what is wrong is refused
         return
@@ -283,13 +288,15 @@ def results_export() -> None:
 
     Example: repro results export
     """
-    from repro.experiments import of_today, warn_of_other_code
+    from repro.experiments import by_study, of_today, warn_of_other_code
     from repro.run.store import export, finished_runs, with_owners
 
     path, store = manifest.project_root() / "figures" / "runs.csv", Store()
     with acquire(manifest.project_root() / ".lock", -1):  # two exports at once would each lose what the other adds
         remove_half_written(path.parent)
         finished = of_today(finished_runs(store))
+        readable = [id for runs in by_study(finished).values() for id in runs["id"]]
+        finished = finished[finished["id"].isin(readable)]
         before, runs = export(finished, path)
         replaced = len(before) - len(before.merge(runs, on=["id", "metrics", "cost"]))
         print(f"{path}: {len(runs)} runs, {len(runs) - len(before)} of them new; left out, of smoke runs: "

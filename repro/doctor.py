@@ -68,18 +68,12 @@ def examined_data(say: Say) -> Iterator[str]:
 
 def examined_runs(say: Say) -> list[str]:
     """Which finished runs, of REPRO_RUNS and of figures/runs.csv, are left out, or were trained by other code."""
-    from repro.experiments import of_today, studies, warn_of_other_code
+    from repro.experiments import by_study, of_today, warn_of_other_code
 
     problems: list[str] = []
     runs = of_today(everything(problems.append), say)
     ours = sum(runs["whose"] == "ours")
     say(f"runs: {len(runs) - ours} of REPRO_RUNS, {ours} of figures/runs.csv")
-    for run in runs.to_dict("records"):
-        try:
-            studies()[run["study"]].stored_recipe(run)
-        except KeyError:
-            problems.append(f"the run {run['id']} is of no study, {run['study']!r}; take the version that wrote it")
-        except ValueError as error:
-            problems.append(str(error))
+    by_study(runs, problems.append)
     warn_of_other_code(runs, problems.append)
     return problems

@@ -33,7 +33,8 @@ from repro.image.model import ImageModel
 from repro.image.operations import Normalisation
 from repro.image.recipe import ImageRecipe
 from repro.recipe import entry_name
-from repro.run.store import Store, check_parts, parse_json, read_record
+from repro.run.fit import taking_over
+from repro.run.store import Store, check_parts, parse_json, read_record, row_of
 from repro.run.training import checkpoint
 from repro.skeleton import data as skeletons
 from repro.skeleton import study as skeleton_study
@@ -129,14 +130,16 @@ def export(id: str, path: Path | None = None, *, half: bool = False) -> Path:
     if study is None or not issubclass(study.recipe, ImageRecipe | SkeletonRecipe):
         raise ValueError(f"id={id!r} is a run of {stored['study']}; weights are those of images and skeletons, see "
                          "the second column of `repro results list`")
-    recipe: Any = study.recipe.from_dict(stored["recipe"])
+    recipe = study.stored_recipe(row_of(stored))
     model: ImageModel | SkeletonModel
-    if isinstance(recipe, ImageRecipe):
-        model, centred = image_study.trained_model(state, recipe), augment.centred_view(recipe)
+    study_of = image_study if isinstance(recipe, ImageRecipe) else skeleton_study
+    with taking_over(folder):
+        model = study_of.trained_model(state, recipe)
+    if isinstance(model, ImageModel):
+        centred = augment.centred_view(recipe)
         view = {"resize": centred.resize, "size": centred.size, "square": centred.square}
         encoder, view = model.trunk, view | centred.normalisation._asdict()
     else:
-        model = skeleton_study.trained_model(state, recipe)
         encoder, view = model.encoder, dataclasses.asdict(skeletons.recorded_view(recipe))
     about = {name: stored[name] for name in PROVENANCE if name in stored}
     about |= {"commit": stored["cost"]["commit"], "measured": stored["metrics"],

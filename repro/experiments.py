@@ -29,7 +29,7 @@ from tqdm import tqdm
 from repro import papers
 from repro.data import manifest
 from repro.data.disk import made
-from repro.recipe import choose, entry_name, parse_numbers
+from repro.recipe import choose, entry_name, parse_numbers, swept
 from repro.run import code
 from repro.run.store import LOGS, Run, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
 from repro.table import Study, Table, check_parameters
@@ -161,22 +161,26 @@ def finished() -> DataFrame:
     Columns are provenance (id, study, seed, preset, dataset, digest, version, commit, finished), `changes` by field
     and value from its preset, measures and recipe fields; those of other studies are empty.
     """
-    return pd.concat([*by_study().values()], ignore_index=True)
+    return pd.concat([*by_study(of_today(everything())).values()], ignore_index=True)
 
 
 def of_today(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
-    """Stored runs but those of earlier versions of a training; how many these are is told, by default once."""
+    """Stored runs but those of other versions of a training; how many these are is told, by default once."""
     today = runs["study"].map({name: study.version for name, study in studies().items()})
-    earlier = today.notna() & (today != runs["version"])
-    if earlier.any():
-        tell(f"{earlier.sum()} runs of earlier versions of the training are left out")
-    return runs[~earlier]
+    for which, others in (("earlier", runs["version"] < today), ("later", runs["version"] > today)):
+        if others.any():
+            tell(f"{others.sum()} runs of {which} versions of the training are left out")
+    return runs[today.isna() | (runs["version"] == today)]
 
 
-def by_study() -> dict[str, DataFrame]:
-    """Every finished run, exported or in REPRO_RUNS, by the name of its study; columns as of `finished`."""
-    runs = of_today(everything())
-    return {name: study.tidy(runs) for name, study in studies().items()}
+def by_study(runs: DataFrame, tell: Callable[[str], object] = warn_once) -> dict[str, DataFrame]:
+    """Stored runs by the name of their study; columns as of `finished`.
+
+    Those that cannot be read are left out, and a line says so of each, by default once.
+    """
+    for run in runs[~runs["study"].isin([*studies()])].itertuples():
+        tell(f"the run {run.id} is of no study, {run.study!r}; take the version that wrote it")
+    return {name: study.tidy(runs, tell) for name, study in studies().items()}
 
 
 @dataclass(frozen=True, kw_only=True, config=ALONE)
@@ -405,6 +409,19 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
     return found
 
 
+def committed_of(table: str) -> str:
+    """Which parameters of a notebook, and which command, show committed results of a table, in words."""
+    saved = [entry for entry in experiments().values() if entry.data and entry.table == table]
+    if not saved:
+        return f"no results of {table} are committed"
+    plainest, options = min(saved, key=lambda entry: len(entry.fields)), ""
+    for name in ("dataset", *plainest.fields, "preset", "variant"):
+        if (value := plainest.arguments[name]) not in (None, "none"):
+            options += f" -p {name} {','.join(map(str, swept(value)))}"
+    return (f"committed results of {table} are shown with{options}, or by "
+            f"`repro run {plainest.name} --train never`")
+
+
 def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:
     """The experiment of a name with other arguments of `repro.run_table`, as it is to be trained, or read.
 
@@ -420,13 +437,16 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
             return asked_for
         committed = here.committed
         try:
-            if not committed or everything()["id"].isin([*here.asked(device)]).any():
+            if everything()["id"].isin([*here.asked(device)]).any():
                 return here
             lacking = "nothing is trained on the data that are here"
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             if not committed:
-                raise
+                raise FileNotFoundError(f"{error}; {committed_of(here.table)}") from error
             lacking = f"{committed.dataset} is not here"
+        if not committed:
+            warn_once(committed_of(here.table))
+            return here
         warn_once(f"{lacking}: the committed results of {committed.name} are shown")
         return committed
     if experiment.data and not choices and here.asked(device).keys() != experiment.asked().keys():

@@ -17,7 +17,7 @@ from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
-from repro.experiments import check_parameters, find_table, runs_of
+from repro.experiments import check_parameters, committed_of, find_table, runs_of
 from repro.recipe import choose
 from repro.report.statistics import holm
 from repro.report.text import decimals_of, in_text, markdown, remarks
@@ -44,7 +44,7 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
 
     Raises:
         TypeError, ValueError: for a plain value that is no parameter, or a value that does not exist; named are those
-            there are.
+            there are. With train="never" also if nothing is finished.
         FileNotFoundError: if the data are not here, and with train="never" no results on them come along.
         OSError: if REPRO_RUNS cannot be written.
     """
@@ -57,6 +57,9 @@ def begin(namespace: dict[str, Any], table: str) -> dict[str, Any]:
     known = everything() if train == "never" else rows_of(planned, store)
     finished = known["id"].isin([run.id for run in planned]).sum()
     print(f"{len(planned)} runs of preset {planned[0].preset} on {planned[0].dataset}, {finished} finished")
+    if train == "never" and not finished:
+        raise ValueError(f"nothing of {table} is finished with these parameters; train='missing' trains it; "
+                         + committed_of(table))
     return settings
 
 

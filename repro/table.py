@@ -27,6 +27,8 @@ from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, pars
 from repro.report.text import in_text
 from repro.run import code
 from repro.run.store import (
+    AGAIN,
+    RESTORE,
     TAKEN,
     Run,
     Store,
@@ -154,11 +156,10 @@ class Study:
     def averaged(self, evaluations: Series, recipes: Series) -> Series:
         """Which runs may be averaged with others of their recipe: those that its newest evaluation measured.
 
-        An evaluation that only added measures counts as the one before it. Those of later code than this are left out.
+        An evaluation that only added measures counts as the one before it.
         """
-        known = evaluations <= self.evaluation
-        alike = evaluations.map(lambda number: max({*range(1, number + 1)} - {*self.additions})).where(known)
-        return known & (alike == alike.groupby(recipes).transform("max"))
+        alike = evaluations.map(lambda number: max({*range(1, number + 1)} - {*self.additions}))
+        return alike == alike.groupby(recipes).transform("max")
 
     @property
     def modules(self) -> set[str]:
@@ -172,19 +173,19 @@ class Study:
         """A hash of the code that trains it, see `repro.run.code.identity`."""
         return code.identity(self.modules)
 
-    def tidy(self, runs: DataFrame) -> DataFrame:
+    def tidy(self, runs: DataFrame, tell: Callable[[str], object] = warn_once) -> DataFrame:
         """Stored runs of today's version with recipe fields and measures as columns; later fields are filled in.
 
         What is trained stands in `named`, whatever field of the recipe names it, in `measure` the name of its main one.
         Of a measure and a field of one name, as "select", the measure stands there. A run that cannot be
-        read is left out, and a line says so, once.
+        read is left out, and a line says so, by default once.
         """
         rows = []
         for run in runs[(runs["study"] == self.name) & (runs["version"] == self.version)].to_dict("records"):
             try:
                 recipe = self.stored_recipe(run)
             except ValueError as error:
-                warn_once(str(error))
+                tell(str(error))
                 continue
             changes, metrics, cost = (json.loads(run[part]) for part in ("changes", "metrics", "cost"))
             run |= {"changes": {name: changes[name] for name in self.fields if name in changes}, "cost": cost}
@@ -202,23 +203,39 @@ class Study:
     def stored_recipe(self, run: Fields) -> Any:
         """The recipe of a row of runs.csv.
 
-        ValueError names the run if there is no such recipe, preset or data set, it lacks a main measure, or its id is
-        another's: what it says of itself is not what was trained.
+        ValueError names the run and where it is if there is no such recipe, preset, data set or evaluation, it
+        lacks a main measure, an accuracy is none, or its preset with its changes, its data set or its id is
+        another recipe's: what it says of itself is not what was trained.
         """
         try:
             choose("preset", run["preset"], self.presets)
-            choose("dataset", manifest.plain(run["dataset"]), manifest.names())
+            dataset = choose("dataset", manifest.plain(run["dataset"]), manifest.names())
             recipe = self.recipe.from_dict(json.loads(run["recipe"]))
-            check_parts(json.loads(run["metrics"]), dict.fromkeys(recipe.main_measures, (int, float)))
+            metrics, changes = json.loads(run["metrics"]), json.loads(run["changes"])
+            check_parts(metrics, dict.fromkeys(recipe.main_measures, (int, float)))
+            for name, value in metrics.items():
+                if name.startswith(("linear", "knn1", *recipe.main_measures)) and not 0 <= value <= 100:
+                    raise ValueError(f"{name}={value} should be from 0 to 100, in percent")
+            if not 1 <= evaluation_of(metrics) <= self.evaluation:
+                raise ValueError(f"evaluation={evaluation_of(metrics)} should be from 1 to {self.evaluation}")
             parts = (run[part] for part in ("seed", "preset", "dataset", "digest", "version"))
             if (id := Run(self.name, recipe, *parts).id) != run["id"]:
                 raise ValueError(f"its recipe, seed, data and version are those of {id}")
+            # Of a part of the data, or a copy, their name says so, and no change.
+            subset = {"subset": recipe.subset} if "subset" in self.fields else {}
+            if dataset != recipe.dataset or subset.get("subset") not in (None, dataset != run["dataset"]):
+                raise ValueError(f"dataset={run['dataset']!r} is not that of its recipe, {recipe.dataset}")
+            made = self.presets[run["preset"]](dataset, getattr(recipe, recipe.named_by), **subset | changes)
+            for name, value in made.to_dict().items():
+                if getattr(recipe, name) != value:
+                    raise ValueError(f"preset {run['preset']} with its changes has {name}={value!r}, "
+                                     f"and its recipe {name}={getattr(recipe, name)!r}")
             return recipe
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"the run {run['id']} cannot be read and is left out ({error}); restore it or delete it, a row of "
-                "figures/runs.csv or a folder of that name in REPRO_RUNS, or take the version that wrote it"
-            ) from error
+        except (ValueError, TypeError, LookupError) as error:
+            folder = Store().path(run["id"])
+            place, remedy = (folder, AGAIN) if folder.exists() else ("figures/runs.csv", RESTORE)
+            raise ValueError(f"the run {run['id']} cannot be read and is left out ({error}); {place}: {remedy}, "
+                             "or take the version that wrote it") from error
 
 
 def optimiser(kind: "type[torch.optim.Optimizer]", source: str) -> tuple[str, Any, str]:
@@ -380,7 +397,7 @@ class Table:
         dataset = choose("dataset", self.datasets[0] if dataset is None else dataset, self.datasets)
         if choose("preset", preset, ("auto", *study.presets)) == "auto":
             preset = "quick" if manifest.bundled(dataset) else "paper"
-        check_parameters(fields, self.parameters)
+        check_parameters(fields, self.study.fields)
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             if self.methods is not None:
@@ -501,8 +518,7 @@ class Table:
         store, left_out = Store(), []
         for run in runs[~averaged].to_dict("records"):
             folder = store.path(run["id"]).relative_to(store.root)
-            later = ", of a later version than this" * (run["evaluation"] > self.study.evaluation)
-            left_out.append(f"{entry_name(run['named'], run['changes'])}, seed {run['seed']} ({folder}{later})")
+            left_out.append(f"{entry_name(run['named'], run['changes'])}, seed {run['seed']} ({folder})")
         rows.attrs["left_out"] = left_out
         return rows
 

@@ -118,6 +118,7 @@ REFUSED = [  # what is typed, and what the message says
     *((f"run taxonomy {option} nonsense{more}", f"'nonsense' is not one of '{known}'") for option, known, more in (
         ("--train", "missing', 'never", " --plan"), ("--train", "missing', 'never", " --help"),
         ("--engine", "auto', 'inline', 'local', 'dask", " --help"), ("--device", "auto', 'cpu', 'cuda", " --help"))),
+    ("run taxonomy --workers nonsense --help", "workers='nonsense' should be a whole number of at least 1"),
     ("run taxonomy --against CX --help", "against='CX' is not one of: random, "),
     ("run taxonomi --help", "experiment='taxonomi' is not one of: "),
     ("run taxonomy --learning-rate 1e-400", "learning_rate='1e-400' is so small that it would be read as 0"),

@@ -1,5 +1,6 @@
 """Commands about finished runs: their list, figures and the claims."""
 
+import json
 import threading
 
 import pytest
@@ -9,8 +10,8 @@ from repro.audiovisual import recipe as clips
 from repro.data import manifest
 from repro.data.disk import acquire
 from repro.papers import drawing
-from repro.run.store import Run, Store, read_runs
-from repro.skeleton.recipe import paper
+from repro.run.store import Run, Store, read_runs, warn_once
+from repro.skeleton.recipe import PRESETS, quick
 
 papers.tables()  # they read what data sets there are when they are imported: before the project's root is another
 COST = {"cost": {"finished": "2026-01-01", "commit": "abc"}}
@@ -30,7 +31,7 @@ def test_results_list_has_exported_runs_before_new_ones(repro, tmp_path, monkeyp
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store = Store(tmp_path / "runs")
     for seed, objective in ((1, "CE"), (0, "CE"), (1, "AE")):
-        finish(store, paper("ucla", objective), {"linear": 50.0}, seed=seed)
+        finish(store, quick("ucla", objective), {"linear": 50.0}, seed=seed)
         if objective == "CE" and seed == 0:
             repro("results", "export")
     shown = [line.split()[5:7] for line in repro("results", "list")[1].splitlines()[1:]]
@@ -46,10 +47,11 @@ def test_results_list_has_exported_runs_before_new_ones(repro, tmp_path, monkeyp
 
 
 def test_exporting_merges_finished_runs_and_waits_for_another_export(repro, tmp_path, monkeypatch):
+    (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
     monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
     store, exported = Store(tmp_path / "runs"), tmp_path / "figures" / "runs.csv"
     for seed, preset in enumerate(("quick", "quick", "smoke")):
-        finish(store, paper("ucla", "CE"), {"linear": 50.0}, seed=seed, preset=preset)
+        finish(store, PRESETS[preset]("ucla", "CE"), {"linear": 50.0}, seed=seed, preset=preset)
         if seed == 0:
             assert repro("results", "export")[1].startswith(f"{exported}: 1 runs, 1 of them new; left out")
     with acquire(tmp_path / ".lock"):
@@ -60,8 +62,28 @@ def test_exporting_merges_finished_runs_and_waits_for_another_export(repro, tmp_
     thread.join(60)
     assert read_runs(exported)["seed"].tolist() == [0, 1]
     assert repro("results", "export")[1].endswith("; left out, of smoke runs: 1; in place of what was there: 0\n")
-    finish(store, paper("ucla", "CE"), {"linear": 51.0}, seed=1, preset="quick")
+    finish(store, quick("ucla", "CE"), {"linear": 51.0}, seed=1)
     assert ", 0 of them new; left out, of smoke runs: 1; in place of what was there: 1" in repro("results", "export")[1]
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"preset": "paper"}, "preset paper with its changes has "), ({"dataset": "ntu"}, "dataset='ntu' is not "),
+    ({"seed": 7}, "its recipe, seed, data and version are those of "), ({"version": 9}, "1 runs of later versions"),
+])
+def test_a_run_that_is_not_what_its_folder_says_is_not_listed_nor_exported(
+    repro, tmp_path, monkeypatch, change, message
+):
+    (tmp_path / "data_manifests").symlink_to(manifest.shipped("data_manifests"))
+    monkeypatch.setattr(manifest, "project_root", lambda: tmp_path)
+    recipe = PRESETS["smoke"]("ucla", "CE")
+    folder = finish(Store(tmp_path / "runs"), recipe, {"linear": 50.0}, preset="smoke")
+    path = folder.path / "recipe.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    for command in ("list", "export"):
+        warn_once.cache_clear()
+        _, out, err = repro("results", command)
+        assert ("no run is finished" in out or ": 0 runs, 0 of them new" in out) and message in err
+        assert "version" in change or f"; {folder.path}: delete recipe.json and result.json there, " in err
 
 
 def test_figures_leave_tracked_files_alone_unless_asked_and_name_what_could_not_be_drawn(repro, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """`repro doctor` on broken folders: what it says, that it says what to do, and that it changes nothing."""
 
 import dataclasses
+import os
 import sys
 
 import pytest
@@ -70,12 +71,14 @@ def test_nothing_is_wrong_where_nothing_is(tmp_path):
     ("data/nw_ucla/all_sqe.zip", b"half a download", "PATH is no archive that can be unpacked"),
     ("manifests/mine.yaml", b"name: mine\ntitle: x\n", "PATH: the manifest lacks access, source, licence, "),
     ("data", b"", "REPRO_DATA is PATH, a file; point it at the folder that holds the data sets"),
+    ("manifests/mine.yaml", os.mkfifo, "PATH: is no regular file, or a link that leads nowhere; mend "),
+    ("runs/runs", b"", "PATH, the folder of runs, cannot be written (Not a directory); make room or "),
 ])
 def test_a_file_that_is_wrong_is_named_once_and_the_rest_is_examined(tmp_path, monkeypatch, place, contents, line):
     (tmp_path / "manifests").mkdir()
     monkeypatch.setenv("REPRO_MANIFESTS", str(tmp_path / "manifests"))
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / place).write_bytes(contents)
+    contents(tmp_path / place) if callable(contents) else (tmp_path / place).write_bytes(contents)
     count, lines = examined()
     assert count == 1 and lines[-1].startswith(f"  {line.replace('PATH', str(tmp_path / place))}")
     assert any(line.startswith("runs: 0 of REPRO_RUNS") for line in lines)

@@ -1,5 +1,6 @@
 """Experiments: every committed run is reached by its id, results need no data, and entries ask for what there is."""
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -96,6 +97,7 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     (SOUND | {"data": {"by": "layers", "digest": {5: "a" * 64}}}, "data has no digest of layers=1, only of 5; add it"),
     (SOUND | {"fields": ["epochs"]}, r"fields: Input should be a valid dictionary, got \['epochs'\]"),
     (SOUND | {"seeds": [0, 0]}, "names 0 twice"),
+    (SOUND | {"fields": {"device": "cuda"}}, "parameter='device' does not exist"),
     (SOUND | {"fields": {"seeds": 1}}, "seeds stands among fields; write it beside them"),
 ])
 def test_an_entry_that_asks_for_what_there_is_not_is_named_with_its_file(monkeypatch, entry, message):
@@ -161,6 +163,17 @@ def test_results_that_come_along_are_shown_of_data_of_ones_own_on_which_nothing_
     rows = repro.run_table("taxonomy", "synthetic", seeds="0-2", train="never")
     told = "nothing is trained on the data that are here: the committed results of taxonomy_synthetic are shown\n"
     assert len(rows) == 16 and told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [{}, {"dataset": "cifar10"}])
+def test_where_nothing_is_finished_it_is_told_what_shows_committed_results(arguments, capsys):
+    experiments.warn_once.cache_clear()
+    told = ("committed results of temperature_grid are shown with -p dataset cifar10 -p subset True "
+            "-p preset quick, or by `repro run temperature_grid_cifar10 --train never`")
+    with pytest.raises(FileNotFoundError, match=told) if arguments else contextlib.nullcontext():
+        assert repro.run_table("temperature_grid", train="never", **arguments).empty
+        assert f"{told}\n" in capsys.readouterr().err
+    assert len(repro.run_table("temperature_grid", "cifar10", subset=True, preset="quick", train="never"))
 
 
 def test_what_is_not_finished_is_told_beside_what_is(capsys):

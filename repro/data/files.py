@@ -258,7 +258,7 @@ def _copy(path: Path) -> tuple[Path, Path]:
 def _read(index: Path) -> list[Any]:
     """An archive's path and stamp, and the state of what it was unpacked to; nothing of what was not to the end."""
     try:
-        return list(json.loads(index.read_text()))
+        return list(json.loads(read_file(index)))
     except (FileNotFoundError, ValueError, TypeError):
         return []
 

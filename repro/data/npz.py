@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.data.disk import CORRUPT
+from repro.data.disk import CORRUPT, require_regular
 
 ODD_HEADER = (SyntaxError, tokenize.TokenError)  # what NumPy raises, beside ValueError, for a damaged description
 DAMAGED = (*CORRUPT, KeyError, *ODD_HEADER)  # what `read` raises: a file is missing or damaged
@@ -21,6 +21,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def read(path: Path) -> dict[str, np.ndarray]:
     """All arrays of a file, which shows damage in any of them: `DAMAGED`, also if it is missing."""
+    require_regular(path)
     with open(path, "rb") as file, np.load(file) as stored:  # given a path, load would leave a damaged file open
         return {name: stored[name] for name in stored.files}
 

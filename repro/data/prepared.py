@@ -26,7 +26,7 @@ import numpy as np
 from tqdm import tqdm
 
 from repro.data import files, manifest, npz
-from repro.data.disk import alone, remove_half_written, write_atomically
+from repro.data.disk import alone, read_file, remove_half_written, require_regular, write_atomically
 from repro.data.parallel import run_jobs
 
 LAYOUT = 3                    # raise when the files are written otherwise
@@ -172,8 +172,8 @@ class Source:
         FileNotFoundError if it was not made to the end or files have changed since, ValueError if a file is damaged.
         """
         index = self.path.with_suffix(".jsonl")
-        lines = index.read_bytes().splitlines(keepends=True)
         try:
+            lines = read_file(index).splitlines(keepends=True)
             *records, end = map(json.loads, lines)
             if end["index"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
                 raise ValueError("it has changed")
@@ -301,6 +301,7 @@ def _mapped(path: Path, dtype: str, shape: Sequence[int], sha256: str) -> np.nda
 
     ValueError if it is not the array that was written; of a large one the contents are not looked at.
     """
+    require_regular(path)
     stored = np.lib.format.open_memmap(path, mode="r")
     if (stored.dtype.str, stored.shape, stored.flags.c_contiguous) != (dtype, tuple(shape), True):
         raise ValueError(f"{path.name} is not as it was written")

@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from repro.data.disk import IRREGULAR, naming, write_atomically
+from repro.data.disk import IRREGULAR, naming, read_file, write_atomically
 from repro.run.code import BETWEEN
 from repro.run.device import cost, first, from_first, hardware
-from repro.run.learner import Learner
-from repro.run.store import check_parts, parse_json
+from repro.run.learner import Learner, global_states
+from repro.run.store import ANEW, KNOWN, check_parts, parse_json, reading
 
 DIGEST = 32  # bytes of a sha256, which follow torch's archive in a checkpoint: torch reads damaged archives unawares
 BEGIN_ANEW = "move that folder away: then the run starts anew"
@@ -73,7 +73,7 @@ def fit(
     Raises:
         NonFiniteLoss: naming the first bad term and step, or the step whose update left weights that are not finite.
             Nothing of the bad steps is saved.
-        ValueError: if the checkpoint is not of such a learner.
+        ValueError: if the checkpoint is not of such a learner; as `Learner.check_draws`.
     """
     done, seconds, known = _resume(learner, folder, code)
     if first():
@@ -84,6 +84,7 @@ def fit(
     interval = min(learner.steps_per_epoch, learner.report_steps)
     saved_at = reported_at = time.monotonic()
     losses: list[Tensor] = []
+    states = global_states()
 
     def late() -> bool:  # by the clock of the first process
         return time.monotonic() - saved_at >= checkpoint_seconds
@@ -99,6 +100,7 @@ def fit(
             probe_due = probe is not None and probe_steps > 0 and (last or done % probe_steps == 0)
             if done % interval and not last and not probe_due:
                 continue
+            learner.check_draws(states)
             seconds += time.monotonic() - reported_at
             yield
             reported_at = time.monotonic()  # turns of others do not count
@@ -116,7 +118,7 @@ def fit(
             if last or from_first(late):
                 _save(learner, folder, done, seconds, code, known)
                 saved_at = time.monotonic()
-            reported_at = time.monotonic()
+            reported_at, states = time.monotonic(), global_states()
     finally:
         learner.release()  # its memory is for what measures, and for others
     if from_first(lambda: not (folder / "checkpoint.pt").exists()):  # nothing to train: random initialisation
@@ -172,17 +174,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # torch raises many kinds for a file it cannot read
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict})
+    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict}, {"cost": dict})
+    check_parts(state.get("cost", {}), {}, KNOWN)
     if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
         raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
     return state
-
-
-def check_step(folder: Path, state: dict[str, Any], steps: int) -> None:
-    """Raise ValueError if the state of a checkpoint is beyond the last step of the training."""
-    if state["step"] > steps:
-        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has {steps:,}; "
-                         + BEGIN_ANEW)
 
 
 def _save(
@@ -201,18 +197,12 @@ def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict
     state = from_first(lambda: load_checkpoint(folder))
     if state is None:
         return 0, 0.0, {}
-    check_step(folder, state, learner.total_steps)
+    if state["step"] > learner.total_steps:
+        raise ValueError(f"{folder / 'checkpoint.pt'} is of step {state['step']:,}, the training has "
+                         f"{learner.total_steps:,}; {BEGIN_ANEW}")
     whole, known = state["step"] == learner.total_steps, state.get("cost", {})
-    try:
-        if whole:  # to be evaluated again, on whichever device
-            learner.load_weights(state["learner"])
-        else:
-            learner.load_state_dict(state["learner"])
-    except torch.OutOfMemoryError:  # says nothing about the file
-        raise
-    except (KeyError, RuntimeError) as error:
-        raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
-                         f"state does not fit ({error}); {BEGIN_ANEW}") from error
+    with taking_over(folder):  # what is whole to be evaluated again, on whichever device
+        (learner.load_weights if whole else learner.load_state_dict)(state["learner"])
     if known.get("code", code) != code and first():
         tqdm.write(f"{folder} was begun by other code; {BEGIN_ANEW}", file=sys.stderr)
     if whole:
@@ -221,6 +211,18 @@ def _resume(learner: Learner, folder: Path, code: str) -> tuple[int, float, dict
     for name, now in {"code": code, "device": str(hardware(learner.device)["device"])}.items():
         joined[name] = BETWEEN.join(dict.fromkeys(filter(None, [*known.get(name, "").split(BETWEEN), now])))
     return state["step"], state["seconds"], joined
+
+
+@contextlib.contextmanager
+def taking_over(folder: Path) -> Iterator[None]:
+    """Let an error inside the block, which uses the state of a folder's checkpoint, name that and the next step."""
+    try:
+        yield
+    except torch.OutOfMemoryError:  # says nothing about the file
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
+                         f"state does not fit ({error}); {BEGIN_ANEW}") from error
 
 
 def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:
@@ -253,8 +255,9 @@ def _truncate(path: Path, step: int) -> None:
     if not path.exists():
         return
     lines = []
-    for line in path.read_text(errors="replace").splitlines():
-        with contextlib.suppress(ValueError, LookupError, TypeError):
-            if parse_json(line)["step"] <= step:
-                lines.append(f"{line}\n")
+    with reading(path, ANEW):
+        for line in read_file(path).decode("utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                if parse_json(line)["step"] <= step:
+                    lines.append(f"{line}\n")
     write_atomically(path, lambda temporary: temporary.write_text("".join(lines)))

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from repro.recipe import Recipe
+from repro.recipe import Recipe, choose
 from repro.run.device import autocast, grouped, precision_of
 from repro.run.recorded import Buffers, Recorded
+from repro.run.store import check_parts
 
 RANDOM = np.random.Generator | np.random.RandomState | random.Random
 SMALL = 2**20  # bytes of an array whose contents are compared; others are data
@@ -67,7 +68,7 @@ class ShuffledBatches:
         return self.rest.clone()
 
     def set_state(self, state: Tensor) -> None:
-        self.rest = state
+        self.rest = state.to(self.members)
 
 
 class Learner(abc.ABC):
@@ -151,28 +152,25 @@ class Learner(abc.ABC):
         self.__dict__.pop("recorded", None)
 
     def step(self) -> Tensor:
-        """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device.
-
-        Raises:
-            ValueError: if it draws from a global generator, of torch on the CPU, `random` or `numpy.random`,
-                which no run seeds.
-        """
+        """Take one optimisation step and count it in `taken`; the value of every term, (len(terms),), on the device."""
         if self._before is None:
             self._before = self._unregistered()
-        before = _global_states()
         self.prepare()
         values = self.recorded(self.bucket)
-        for (name, then), now in zip(before.items(), _global_states().values(), strict=True):
-            if then != now:
-                raise ValueError(
-                    f"step {self.taken + 1} of {type(self).__name__} draws from {name}'s global generator, "
-                    "which depends on what the process did before; draw from a generator named in `streams` "
-                    f"({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; for "
-                    "dropout too, draw the mask from it"
-                )
         self.taken += 1
         self.observe()
         return values
+
+    def check_draws(self, before: Mapping[str, Any]) -> None:
+        """Raise ValueError if a global generator, which no run seeds, has left the state of `before` the steps."""
+        for (name, then), now in zip(before.items(), global_states().values(), strict=True):
+            if then != now:
+                raise ValueError(
+                    f"a step of {type(self).__name__}, step {self.taken} or one before it, draws from {name}'s "
+                    "global generator, which depends on what the process did before; draw from a generator named in "
+                    f"`streams` ({', '.join(self.streams)}), as `torch.randn(..., generator=self.generator)`; "
+                    "for dropout too, draw the mask from it"
+                )
 
     def set_learning_rate(self, optimiser: torch.optim.Optimizer, rate: float) -> None:
         """Let the next step be taken with a learning rate."""
@@ -236,11 +234,13 @@ class Learner(abc.ABC):
         """Take over all but the random streams, to evaluate on whichever device.
 
         Raises:
-            KeyError, RuntimeError: if the state is not of such a learner.
+            AttributeError, LookupError, RuntimeError, TypeError, ValueError: if it is not of such a learner.
         """
         odd = state.keys() - {*self.parts, *self.streams, *self.kept, "taken", "precision"}
         if odd:
             raise KeyError(*sorted(odd))
+        kinds = {name: type(getattr(self, name)) for name in (*self.kept, "taken")}
+        check_parts(state, {name: kind for name, kind in kinds.items() if issubclass(kind, int | Tensor | dict)})
         self.release()  # a recording is of the places where the state lay before
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
@@ -248,7 +248,7 @@ class Learner(abc.ABC):
             setattr(self, name, _moved(state[name], self.device))
         # States from before it was kept are of recipes whose id says what "auto" was.
         asked = self.recipe.gpu_precision if self.recipe.precision == "auto" else self.recipe.precision
-        self.precision = state.get("precision", asked)
+        self.precision = choose("precision", state.get("precision", asked), ("float32", "bfloat16"))
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -270,7 +270,7 @@ def _mark(value: Any, held: Set[int]) -> Any:
     return pickle.dumps(value) if plain else None
 
 
-def _global_states() -> dict[str, Any]:
+def global_states() -> dict[str, Any]:
     """The states of the random generators that whatever runs in a process shares, by whose they are.
 
     Beside another thread, as in dask's workers, whose main thread draws from `random`, they are torch's alone.

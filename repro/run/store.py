@@ -19,6 +19,7 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import io
 import json
 import math
 import os
@@ -38,14 +39,14 @@ from repro.recipe import Recipe, entry_name, parse_number
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Kinds = Mapping[str, type | tuple[type, ...]]
 DESCRIBED = {  # in `recipe.json`
     "id": str, "study": str, "seed": int, "preset": str, "dataset": str, "digest": str, "version": int,
     "changes": dict, "recipe": dict,
 }
 COST = {"finished": str, "commit": str}  # in the cost of a record
-KNOWN: dict[str, type | tuple[type, ...]] = {  # there, if it says so
-    "code": str, "device": str, "precision": str, "seconds": (int, float),
-}
+KNOWN: Kinds = {"code": str, "device": str, "precision": str, "seconds": (int, float)}  # there, if it says so
+NO_PARTS: Kinds = {}
 COLUMNS = [*DESCRIBED, "metrics", "cost", "commit"]  # of `figures/runs.csv`
 TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns of tables, which no measure is
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
@@ -184,14 +185,13 @@ class RunFolder:
             return DataFrame()
         if name not in LOGS:
             return read_frame(path)
-        log = _read_log(path)
+        recipe: Any = self.run.recipe
+        log = _read_log(path).drop(columns=[*CLOCK], errors="ignore")
         if name == "progress":
             return log
-        recipe: Any = self.run.recipe
-        with _reading(folder / LOGS["progress"], ANEW):
-            last = _last_line(folder)
-            # Where a line does not say, all epochs were trained.
-            log["epoch"] = log.pop("step") / float(last.get("steps_per_epoch", last["step"] / recipe.epochs))
+        last = _read_log(folder / LOGS["progress"]).iloc[-1]
+        # Where a line does not say, all epochs were trained.
+        log["epoch"] = log.pop("step") / last.get("steps_per_epoch", last["step"] / recipe.epochs)
         if name == "probes":
             log["epoch"] = log["epoch"].round().astype(int)
             return log.melt("epoch", var_name="measure").round(2).sort_values(["epoch", "measure"], ignore_index=True)
@@ -282,11 +282,12 @@ class Store:
     def require_writable(self) -> None:
         """Raise OSError, naming folder and variable, unless runs can be written here; creates nothing."""
         try:
-            disk.require_writable(self.root)
+            for folder in (self.root, self.root / "runs"):
+                disk.require_writable(folder)
             disk.require_regular(self.root / "finished.log")
         except OSError as error:
-            raise OSError(f"{self.root}, the folder of runs, cannot be written ({error.strerror}); make room or give "
-                          "yourself the right to write there, or point REPRO_RUNS at another folder") from error
+            raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or "
+                          "give yourself the right to write there, or point REPRO_RUNS at another folder") from error
 
     def require_usable(self) -> None:
         """As `require_writable`, unless there are finished runs: these may be read where nothing can be written."""
@@ -327,16 +328,10 @@ def evaluation_of(result: dict[str, Any]) -> int:
 def trained(folder: Path) -> float:
     """Part of a training that is done, from 0 to 1, by the last line of its log; evaluation counts as a step."""
     try:
-        last = _last_line(folder)
+        last = parse_json(read_file(folder / LOGS["progress"]).decode("utf-8", errors="replace").splitlines()[-1])
         return min(1.0, max(0.0, last["step"] / (last["of"] + 1)))
     except (OSError, LookupError, ValueError, TypeError, ZeroDivisionError):  # not begun, or being written
         return 0.0
-
-
-def _last_line(folder: Path) -> dict[str, Any]:
-    """What the last line of a training's log says."""
-    lines = (folder / LOGS["progress"]).read_text(encoding="utf-8", errors="replace").splitlines()
-    return parse_json(lines[-1])
 
 
 def owner(folder: Path) -> str:
@@ -351,7 +346,7 @@ def _owner(folder: Path) -> dict[str, Any]:
     """The content of `owner.json`, nothing where there is none or it is damaged."""
     try:
         claimed = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
-        check_parts({"tries": {}} | claimed, {"tries": dict})
+        check_parts(claimed, {}, {"tries": dict})
         return claimed
     except (OSError, ValueError):
         return {}
@@ -359,7 +354,7 @@ def _owner(folder: Path) -> dict[str, Any]:
 
 def read_result(path: Path) -> dict[str, Any]:
     """The content of a `result.json`: "cost", and otherwise measures; ValueError names the file if it is damaged."""
-    with _reading(path, AGAIN):
+    with reading(path, AGAIN):
         result = parse_json(read_file(path, LONGEST).decode("utf-8"))
         check_result(result)
     return result
@@ -372,27 +367,27 @@ def read_record(folder: Path) -> Record:
     """
     path, measured_in = folder / "recipe.json", folder / "result.json"
     metrics = read_result(measured_in)
-    with _reading(path, AGAIN):
+    with reading(path, AGAIN):
         record = parse_json(read_file(path, LONGEST).decode("utf-8"))
         _check_description(record)
-    with _reading(measured_in, AGAIN):
-        record |= {"cost": metrics.pop("cost"), "metrics": metrics}
-        _check_measures(record)
+    with reading(measured_in, AGAIN):
+        check_result(metrics, record["recipe"], COST)
+    record |= {"cost": metrics.pop("cost"), "metrics": metrics}
     if record["id"] != folder.name:
         raise ValueError(f"{path} cannot be read (id={record['id']!r} is not its folder's, {folder.name}); delete "
                          "the folder, whose weights may be another run's too, and run the table again")
     return record
 
 
-def check_result(result: Record, fields: Iterable[str] = ()) -> None:
-    """Raise ValueError unless there is a cost, and what `KINDS` does not name are numbers.
+def check_result(result: Record, fields: Iterable[str] = (), cost: Kinds = NO_PARTS) -> None:
+    """Raise ValueError unless there is a cost of these parts, and what `KINDS` does not name are numbers.
 
     None of them may have the name of a column of tables, as fields of recipes are.
     """
     if taken := [name for name in result if name in (*TAKEN, *fields) and name not in KINDS]:
         raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
     check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
-    check_parts(result["cost"], {name: kinds for name, kinds in KNOWN.items() if name in result["cost"]})
+    check_parts(result["cost"], cost, KNOWN)
 
 
 def _check_description(record: Record) -> None:
@@ -402,14 +397,8 @@ def _check_description(record: Record) -> None:
         raise ValueError(f"seed={record['seed']}, version={record['version']} should be 0 and 1 or more")
 
 
-def _check_measures(record: Record) -> None:
-    """Raise ValueError unless a described record has measures, and says when and where they come from."""
-    check_result({"cost": record["cost"], **record["metrics"]}, record["recipe"])
-    check_parts(record["cost"], COST)
-
-
 @contextlib.contextmanager
-def _reading(path: Path, remedy: str) -> Iterator[None]:
+def reading(path: Path, remedy: str) -> Iterator[None]:
     """Let an error inside the block name what is read, and the next step."""
     try:
         yield
@@ -441,13 +430,13 @@ def parse_json(text: str) -> dict[str, Any]:
     return value
 
 
-def check_parts(values: Mapping[str, Any], parts: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Raise ValueError unless all parts are there, each of its type or one of its types; there may be more."""
+def check_parts(values: Mapping[str, Any], parts: Kinds, optional: Kinds = NO_PARTS) -> None:
+    """Raise ValueError unless all parts are there, and they and the optional ones of one of their types."""
     missing = [name for name in parts if name not in values]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    for name, kinds in parts.items():
-        if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+    for name, kinds in {**parts, **optional}.items():
+        if name in values and type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             raise ValueError(f"{name} is {reprlib.repr(values[name])}")
 
 
@@ -505,8 +494,8 @@ def read_runs(path: Path, tell: Tell = warn_once) -> "DataFrame":
     rows: dict[str, Record] = {}
     if not path.exists():
         return _table([])
-    with _reading(path, RESTORE), open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, strict=True)
+    with reading(path, RESTORE):
+        reader = csv.reader(io.StringIO(read_file(path).decode("utf-8-sig"), newline=""), strict=True)
         if (header := next(reader, [])) != COLUMNS:
             raise ValueError(f"it has the columns {header}, expected {COLUMNS}")
         for values in reader:
@@ -527,7 +516,7 @@ def _checked_row(values: list[str]) -> Record:
     row |= {name: parse_number(name, row[name]) for name in ("seed", "version")}
     record = row | {name: parse_json(row[name]) for name in ("changes", "recipe", "metrics", "cost")}
     _check_description(record)
-    _check_measures(record)
+    check_result({"cost": record["cost"], **record["metrics"]}, record["recipe"], COST)
     return row
 
 
@@ -600,7 +589,7 @@ def read_frame(path: Path) -> "DataFrame":
     ValueError names the file if it is damaged: a line is cut, there is no row, or a number is not finite.
     """
     frame = disk.read_csv(path, REMAKE, dtype={"id": str})
-    with _reading(path, REMAKE):
+    with reading(path, REMAKE):
         _check_numbers(frame.select_dtypes("number"))
     return frame
 
@@ -609,15 +598,20 @@ def _read_log(path: Path) -> "DataFrame":
     """The numbers in the lines of a log; raises as `read_frame`, also if a line lacks one that others have."""
     from pandas import DataFrame
 
-    with _reading(path, ANEW):
-        log = DataFrame(map(parse_json, read_file(path).decode("utf-8").splitlines()))
-        log = log.drop(columns=[*CLOCK], errors="ignore")
+    with reading(path, ANEW):
+        lines = [parse_json(line) for line in read_file(path).decode("utf-8").splitlines()]
+        for line in lines:
+            check_parts(line, {**dict.fromkeys(line, (int, float)), "step": int})
+            if not 1 <= line["step"] <= line.get("of", line["step"]) or line.get("steps_per_epoch", 1) < 1:
+                raise ValueError(f"no training takes the step of {line}")
+        log = DataFrame(lines)
         _check_numbers(log)
     return log
 
 
 def _check_numbers(numbers: "DataFrame") -> None:
+    """Raise ValueError unless there are rows, of numbers that are finite in single precision."""
     import numpy as np
 
-    if not len(numbers) or not np.isfinite(numbers.to_numpy(float)).all():
+    if not len(numbers) or not (numbers.abs() <= np.finfo("float32").max).to_numpy().all():
         raise ValueError("it has no rows, or other than finite numbers")

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from repro.run import device as devices
 from repro.run.code import identity
-from repro.run.fit import fit, load_checkpoint
+from repro.run.fit import fit, load_checkpoint, taking_over
 from repro.run.store import Run, RunFolder, Store, read_frame, write_frame
 
 
@@ -88,8 +88,9 @@ def restored(run: Run, study: Any, device: torch.device, **changes: Any) -> Any:
     data = study.load(recipe)
     if not changes:
         run.require(data.digest)
-    learner = next(study.learners(recipe, data, run.seed, device))
-    learner.load_weights(checkpoint(run.id))
+    learner, state = next(study.learners(recipe, data, run.seed, device)), checkpoint(run.id)
+    with taking_over(Store().trained_in(run.id)):
+        learner.load_weights(state)
     return learner
 
 

@@ -1,6 +1,7 @@
 """Named arrays: what is written is read, damage is noticed, and the digest tells apart all that may differ."""
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -29,6 +30,12 @@ def test_damage_and_absence_are_errors_of_the_kinds_named(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(npz.DAMAGED):
         npz.read(path)
+
+
+def test_a_pipe_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "arrays.npz")
+    with pytest.raises(npz.DAMAGED, match="is no regular file"):
+        npz.read(tmp_path / "arrays.npz")
 
 
 def test_the_digest_is_that_of_names_types_shapes_and_contents():

@@ -131,7 +131,8 @@ def store(runs_root, monkeypatch, data):
 
 
 def small_run(method="moco", **changes):
-    return run_of(IMAGES, smoke("digits", method, **SMALL | {"probe_view": "crop"} | changes), 5, "smoke")
+    changes = SMALL | {"probe_view": "crop"} | changes
+    return run_of(IMAGES, smoke("digits", method, **changes), 5, "smoke", changes)
 
 
 def trained(store, chosen):

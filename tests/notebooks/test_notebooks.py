@@ -123,6 +123,7 @@ def test_a_misspelt_parameter_stops_the_third_cell(path, runs_root):
         ("taxonomy", {"seeds": "a"}, "seeds='a' should be a comma list of whole numbers from 0"),
         ("taxonomy", {"device": "tpu"}, "device='tpu' is not one of: auto, cpu, cuda"),
         ("similarity_variance", {"subset": True, "dataset": "stl10"}, "repro data import stl10 FILE"),
+        ("temperature_grid", {"train": "never"}, " with -p dataset cifar10 -p subset True -p preset quick"),
         ("cross_modal", {"approaches": "cmacc"}, "parameter='approaches' does not exist.*: dataset, preset, "),
         ("category_difficulty", {"method": "smoco,scratch"}, "are of scratch, smoco, one should be of xmoco or cmacc"),
         ("negative_instances", {"method": "xmoco"}, "which are of xmoco, one should be of cmacc"),

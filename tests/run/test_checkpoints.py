@@ -56,6 +56,8 @@ DAMAGES = {
     "a step of text": lambda content: changed(content, step="9"),
     "no time": lambda content: changed(content, seconds=float("nan")),
     "no state": lambda content: changed(content, learner=3),
+    "a cost of text": lambda content: changed(content, cost="9"),
+    "a code that is none": lambda content: changed(content, cost={"code": 9}),
     "a pipe": os.mkfifo,  # to open it would wait for ever
     "removed": None,
 }

@@ -204,7 +204,10 @@ def test_what_a_crash_left_after_the_checkpoint_is_dropped(tmp_path, probed, che
 @pytest.mark.parametrize("change", [
     lambda state: {name: part for name, part in state.items() if name != "taken"},
     lambda state: state | {"scaler": 1.0}, lambda state: state | {"model": {"weight": torch.zeros(6)}},
-], ids=["a part less", "a part more", "another shape"])
+    *(lambda state, change=change: state | change for change in (
+        {"model": 3}, {"optimiser": "a"}, {"generator": None}, {"taken": "9"}, {"precision": "float9"})),
+], ids=["a part less", "a part more", "another shape", *(f"another {what}" for what in (
+    "model", "optimiser", "generator", "count", "precision"))])
 def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed, change):
     folder = tmp_path / "run"
     folder.mkdir()

@@ -88,9 +88,11 @@ def forked(walk):
     ("torch", lambda walk: torch.manual_seed(1)), ("random", lambda walk: random.random()),
     ("numpy", lambda walk: np.random.rand()), ("numpy", lambda walk: np.random.seed(1)),  # noqa: NPY002 (refused)
 ])
-def test_a_step_that_draws_from_a_global_generator_is_refused(whose, draw):
-    with pytest.raises(ValueError, match=rf"step 1 of Drawing draws from {whose}'s global .* `streams` \(generator\)"):
-        Drawing(draw).step()
+def test_a_step_that_draws_from_a_global_generator_is_refused_and_nothing_of_it_saved(tmp_path, whose, draw):
+    said = rf"of Drawing, step 3 or one before it, draws from {whose}'s global .* `streams` \(generator\)"
+    with pytest.raises(ValueError, match=said):
+        train(Drawing(lambda walk: walk.taken == 1 and draw(walk)), tmp_path)
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(("value", "change"), [
@@ -121,13 +123,17 @@ def test_what_every_step_sets_anew_need_not_be_saved(monkeypatch):
 
 
 @pytest.mark.parametrize("draw", [lambda walk: torch.rand(2, generator=walk.generator), forked])
-def test_a_step_may_draw_from_its_own_generator_or_put_the_global_one_back(draw):
-    assert Drawing(draw).step().isfinite().all()
+def test_a_step_may_draw_from_its_own_generator_or_put_the_global_one_back(tmp_path, draw):
+    train(Drawing(draw), tmp_path)
 
 
-def test_what_other_threads_draw_is_not_taken_for_the_step_s():
+def test_what_is_drawn_between_two_intervals_is_not_taken_for_a_step_s(tmp_path):
+    train(Walk(), tmp_path, probe=lambda: {"drawn": random.random()}, probe_steps=2)
+
+
+def test_what_other_threads_draw_is_not_taken_for_the_step_s(tmp_path):
     """In a worker of dask steps are taken beside the main thread, which draws from `random` to wait."""
     with ThreadPoolExecutor(1) as beside:
-        assert beside.submit(Drawing(lambda walk: random.random()).step).result().isfinite().all()
         with pytest.raises(ValueError, match="draws from torch's global generator"):
-            beside.submit(Drawing(lambda walk: torch.rand(1)).step).result()
+            beside.submit(train, Drawing(lambda walk: torch.rand(1)), tmp_path).result()
+        beside.submit(train, Drawing(lambda walk: random.random()), tmp_path).result()

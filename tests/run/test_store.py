@@ -266,11 +266,16 @@ def test_epochs_of_a_training_that_its_iterations_end_early_are_those_it_has_see
 @pytest.mark.parametrize(("name", "content", "step"), [
     *(("progress.jsonl", json.dumps(LINES[0]) + f"\n{line}\n", "delete that folder")
       for line in ("{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}')),
+    *((name, "".join(json.dumps(line | change) + "\n" for line in LINES), "delete that folder")
+      for change in ({"step": -3}, {"step": 0}, {"step": 2.5}, {"step": 21}, {"step": "5"}, {"loss": None},
+                     {"loss": True}, {"CD": 1e308}, {"steps_per_epoch": 0}, {"of": 0}, {"of": "20"})
+      for name in ("progress.jsonl", "probes.jsonl")), ("progress.jsonl", os.mkfifo, "is no regular file"),
     *(("similarity.csv", content, "restore it") for content in ("", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x')),
 ])
 def test_a_damaged_frame_is_named(folder, name, content, step):
-    (folder.path / name).write_text(content)
-    with pytest.raises(ValueError, match=rf"{name} cannot be read \(.*{step}"):
+    path = folder.path / name
+    content(path) if callable(content) else path.write_text(content)
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(.*{step}"):
         folder.frame(name.partition(".")[0])
 
 

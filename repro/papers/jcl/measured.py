@@ -19,7 +19,8 @@ from repro.image.study import trained_model
 from repro.papers.jcl import sampled_keys as bound
 from repro.report.histograms import similarity_and_variance
 from repro.run import device as devices
-from repro.run.store import Run
+from repro.run.fit import taking_over
+from repro.run.store import Run, Store
 from repro.run.training import checkpoint, kept, restored
 
 CPU = torch.device("cpu")
@@ -47,7 +48,9 @@ def similarities(runs: list[Run], device: str = "auto") -> DataFrame:
 
 def _similarity(run: Run, device: torch.device) -> DataFrame:
     recipe = run.recipe
-    model = trained_model(checkpoint(run.id), recipe)
+    state = checkpoint(run.id)
+    with taking_over(Store().trained_in(run.id)):
+        model = trained_model(state, recipe)
     images, augmentations = (64, 4) if run.preset == "smoke" else (32768, 32)
     rows: list[list[float]] = []  # numbers of Python: thousands of small tensors would scatter the heap
     parts = features(model, recipe, data_of(recipe), images, augmentations, seed=run.seed, device=device)
