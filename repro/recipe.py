@@ -199,7 +199,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Field names and values, ready for JSON."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed; unknown fields raise as in `from_dict`."""
