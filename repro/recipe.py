@@ -160,8 +160,9 @@ class Recipe:
         precision: str
 
     def __post_init__(self) -> None:
+        types = _types_of(type(self))
         for field in dataclasses.fields(self):
-            name, value, kinds = field.name, getattr(self, field.name), _types_of(type(self))[field.name]
+            name, value, kinds = field.name, getattr(self, field.name), types[field.name]
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in kinds and type(value) is int:
