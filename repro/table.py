@@ -477,8 +477,8 @@ class Table:
             table[name] = (means.round().astype(int) if rows[name].dtype.kind in "iu" else means).to_numpy()
         remarks: dict[str, list[tuple[str, ...]]] = {}
         composed: list[list[dict[str, Any]]] = [[] for _ in table.index]
-        told = rows[rows.columns.intersection(["whose", "epochs", "finetune_epochs", "cost"])].to_dict("records")
-        for number, run in zip(groups.ngroup(), told, strict=True):
+        told = rows.columns.intersection(["whose", "epochs", "finetune_epochs", "cost"])
+        for number, run in zip(groups.ngroup(), rows[told].to_dict("records"), strict=True):
             composed[number].append(run)
         for row, its_runs in zip(in_text(table[columns]).astype(str).itertuples(index=False), composed, strict=True):
             for remark in compositions(its_runs):
@@ -534,7 +534,7 @@ def compositions(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{name}=0 trains nothing"
     costs: list[dict[str, Any]] = []
     for run in runs:
-        costs += run["cost"] if isinstance(run["cost"], list) else [run["cost"]]  # of a mean over splits several
+        costs += run["cost"] if isinstance(run["cost"], list) else [run["cost"]]  # of several splits
     for preposition, name in (("in", "precision"), ("on", "device")):
         counts = collections.Counter(cost.get(name) or f"an unrecorded {name}" for cost in costs)
         if len(counts) > 1:

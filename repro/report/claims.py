@@ -154,9 +154,9 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
             for number, recipe in recipes.to_dict("index").items()}
     said = {field for side in (first, second) for field, _ in _named(side) if len(listed(side[field])) == 1}
     pairs: Pairs = {}
-    for one, other in itertools.product(_chosen(recipes, first).index, _chosen(recipes, second or first).index):
+    for one, other in itertools.product(*(_chosen(recipes, side).index for side in (first, second or first))):
         row, against = uses[one], uses[other]
-        both = [field for field in fields if field in row and field in against]  # what one side uses tells nothing
+        both = [field for field in fields if field in row and field in against]  # others tell nothing
         unlike = [field for field in both if row[field] != against[field]]
         apart = one != other and any(field in unlike or field not in both for field in second)
         if {*unlike} <= {*second} and (apart if second else one == other):

@@ -79,7 +79,7 @@ def answers(port):
 
 def figure(page, number, other_than=""):
     """What a figure of plotly in the outputs draws, counted from 0; waits until it is something else."""
-    asked = {"arg": [FIGURES, number, other_than], "timeout": PATIENCE, "polling": 100}  # not sixty times a second
+    asked = {"arg": [FIGURES, number, other_than], "timeout": PATIENCE, "polling": 100}  # milliseconds
     return page.wait_for_function(FIGURE, **asked).json_value()
 
 

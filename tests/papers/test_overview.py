@@ -1,4 +1,4 @@
-"""What the index of results links to and counts; what it shows of claims is in test_claims.py, which judges them."""
+"""What the index of results links to and counts; what it shows of claims is tested where these are judged."""
 
 from repro.papers import overview, verdicts
 

@@ -15,7 +15,7 @@ from states import differences, outcome
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Each process
 # of the nursery trains runs by seed with a number of workers and writes its table as JSON, after what it says. Instead
 # of the number there may be the address of a dask scheduler, which another process is ("scheduler"), and others its
-# workers ("worker", its address); they write down their own. A file "hold" in the folder holds runs at a checkpoint.
+# workers ("worker", its address); they write down their own. A file "hold" there holds runs at a checkpoint.
 SMALL_TABLE = """
 import dataclasses, functools, json, os, time
 from pathlib import Path

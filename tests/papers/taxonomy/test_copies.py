@@ -51,4 +51,4 @@ def test_a_row_is_a_probe_that_is_trained_without_a_camera_of_two_actions(runs_r
         left_out = data.train & of_pair & (data.views == camera)
         right = linear_predictions(readouts[kept], labels[kept], readouts, **settings)[-1] == labels
         for tested, found in ((data.test, row.linear), (data.test & of_pair, row.of_actions), (left_out, row.left_out)):
-            assert found == pytest.approx(100 * right[tested].double().mean().item(), abs=2.5)  # some recordings
+            assert found == pytest.approx(100 * right[tested].double().mean().item(), abs=2.5)
