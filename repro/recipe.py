@@ -160,8 +160,9 @@ class Recipe:
         precision: str
 
     def __post_init__(self) -> None:
+        types = _types_of(type(self))
         for field in dataclasses.fields(self):
-            name, value, kinds = field.name, getattr(self, field.name), _types_of(type(self))[field.name]
+            name, value, kinds = field.name, getattr(self, field.name), types[field.name]
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in kinds and type(value) is int:
@@ -199,7 +200,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Field names and values, ready for JSON."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed; unknown fields raise as in `from_dict`."""

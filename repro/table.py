@@ -11,6 +11,7 @@
 Tables are declared, described and read without torch, which is imported where something is trained.
 """
 
+import collections
 import dataclasses
 import importlib
 import inspect
@@ -492,8 +493,12 @@ class Table:
             means = groups[name].mean().where(groups[name].count() == groups.size())  # else it were of other seeds
             table[name] = (means.round().astype(int) if rows[name].dtype.kind in "iu" else means).to_numpy()
         remarks: dict[str, list[tuple[str, ...]]] = {}
-        for row, (_, group) in zip(in_text(table[columns]).astype(str).itertuples(index=False), groups, strict=True):
-            for remark in compositions(group):
+        composed: list[list[dict[str, Any]]] = [[] for _ in table.index]
+        told = rows.columns.intersection(["whose", "epochs", "finetune_epochs", "cost"])
+        for number, run in zip(groups.ngroup(), rows[told].to_dict("records"), strict=True):
+            composed[number].append(run)
+        for row, its_runs in zip(in_text(table[columns]).astype(str).itertuples(index=False), composed, strict=True):
+            for remark in compositions(its_runs):
                 remarks.setdefault(remark, []).append(tuple(row))
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
@@ -536,22 +541,22 @@ class Table:
         return ", ".join(parts) or "finished"  # no row of the table may be about it alone
 
 
-def compositions(runs: DataFrame) -> Iterator[str]:
+def compositions(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What a reader should know of the mean over these runs: whose they are, and where they differ in how they ran."""
-    if replaced := int(runs.get("whose", Series(dtype=str)).eq("replaces ours").sum()):
+    if replaced := sum(run.get("whose") == "replaces ours" for run in runs):
         yield f"{replaced} of yours in place of ours"
     for name in ("epochs", "finetune_epochs"):
-        if name in runs and (runs[name] == 0).any():
+        if any(run.get(name) == 0 for run in runs):
             yield f"{name}=0 trains nothing"
     costs: list[dict[str, Any]] = []
-    for cost in runs["cost"]:
-        costs += cost if isinstance(cost, list) else [cost]  # of a mean over splits there are several
+    for run in runs:
+        costs += run["cost"] if isinstance(run["cost"], list) else [run["cost"]]  # of several splits
     for preposition, name in (("in", "precision"), ("on", "device")):
-        counts = Series(costs).str.get(name).fillna(f"an unrecorded {name}").value_counts()
+        counts = collections.Counter(cost.get(name) or f"an unrecorded {name}" for cost in costs)
         if len(counts) > 1:
-            first, *others = (f"{preposition} {value}" for value in counts.index)
-            parts = [f"{counts.iloc[0]} runs {first}", *map("{} {}".format, counts.iloc[1:], others)]
-            yield ", ".join(parts)
+            (first, count), *others = counts.most_common()
+            yield ", ".join([f"{count} runs {preposition} {first}",
+                             *(f"{number} {preposition} {other}" for other, number in others)])
 
 
 def check_parameters(names: Iterable[str], allowed: Sequence[str]) -> None:

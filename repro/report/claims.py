@@ -53,7 +53,6 @@ METHODS = ("objectives", "method", "approach")  # columns that name what a netwo
 UNTRAINED = ("random",)  # what they call one that is not trained
 LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
 BY_CHANCE = "permutations as near"  # the number of a column that agrees less than its permutations do
-AGAINST = " of the second side"  # after the name of a column, where both sides have it
 
 Value = bool | int | float | str
 SOME = pydantic.Field(min_length=1)
@@ -155,25 +154,29 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
 
     rows = rows.assign(recipe=rows.groupby(fields, sort=False, dropna=False).ngroup())
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[fields]
-    one, other = (_chosen(recipes, side).reset_index() for side in (first, second or first))
-    pairs = one.merge(other, how="cross", suffixes=("", AGAINST))
-    equal = DataFrame({field: pairs[field] == pairs[field + AGAINST] for field in ("recipe", *fields)})
-    unused = DataFrame({field: pairs[field].isna() | pairs[field + AGAINST].isna() for field in fields})
-    shared = [field for field in fields if field not in second]
-    alike = (equal[shared] | unused[shared]).all(axis=1)  # a field that only one side uses tells nothing
-    apart = ~equal["recipe"] & ~equal[[*second]].all(axis=1) if second else equal["recipe"]
-    firsts, seconds = pairs.loc[alike & apart, ["recipe", f"recipe{AGAINST}"]].T.to_numpy().tolist()
+    uses = {number: {field: value for field, value in recipe.items() if pd.notna(value)}
+            for number, recipe in recipes.to_dict("index").items()}
+    said = {field for side in (first, second) for field, _ in _named(side) if len(listed(side[field])) == 1}
+    pairs: Pairs = {}
+    for one, other in itertools.product(*(_chosen(recipes, side).index for side in (first, second or first))):
+        row, against = uses[one], uses[other]
+        both = [field for field in fields if field in row and field in against]  # others tell nothing
+        unlike = [field for field in both if row[field] != against[field]]
+        apart = one != other and any(field in unlike or field not in both for field in second)
+        if {*unlike} <= {*second} and (apart if second else one == other):
+            shared = [field for field in fields if field not in (*unlike, *said)]
+            over = f"{_label(row, unlike)} over {_label(against, unlike)}" if unlike else ""
+            pairs[", ".join(filter(None, (over, _label(against | row, shared))))] = one, other
 
-    used = rows[rows["recipe"].isin([*firsts, *seconds])]
+    used = rows[rows["recipe"].isin([*itertools.chain(*pairs.values())])]
     if used.duplicated(["recipe", "seed"] if "seed" in rows else "recipe").any():
         raise ValueError(f"several rows have one {', '.join(fields)}; name what tells them apart")
     lacking = []
-    for side, numbers in ((first, firsts), (second, seconds)):
-        there = recipes.loc[numbers]
-        lacking += [f"{field}={value}" for field, value in _named(side) if value not in {*there[field]}]
-    said = {field for side in (first, second) for field, _ in _named(side) if len(listed(side[field])) == 1}
-    by_number, compared = recipes.to_dict("index"), zip(firsts, seconds, strict=True)
-    return rows, {_name(by_number[one], by_number[other], said): (one, other) for one, other in compared}, lacking
+    for number, side in enumerate((first, second)):
+        there = [uses[pair[number]] for pair in pairs.values()]
+        lacking += [f"{field}={value}" for field, value in _named(side)
+                    if not any(recipe.get(field) == value for recipe in there)]
+    return rows, pairs, lacking
 
 
 def _named(side: Fields) -> list[tuple[str, Value]]:
@@ -191,20 +194,10 @@ def _chosen(recipes: DataFrame, side: Fields) -> DataFrame:
     return recipes
 
 
-def _name(row: Mapping[str, Any], against: Mapping[str, Any], said: set[str]) -> str:
-    """What a comparison is called: what differs between its sides, then what they share that the claim does not say."""
-    known = [field for field in row if pd.notna(row[field]) and pd.notna(against[field])]
-    unlike = [field for field in known if row[field] != against[field]]
-    over = f"{_label(row, unlike)} over {_label(against, unlike)}" if unlike else ""
-    both = {field: against[field] if pd.isna(value) else value for field, value in row.items()}
-    shared = _label(both, [field for field in row if field not in (*unlike, *said)])
-    return ", ".join(filter(None, (over, shared)))
-
-
 def _label(row: Mapping[str, Any], fields: list[str]) -> str:
     """What a row is called: texts speak for themselves, numbers need their field."""
     return ", ".join(row[field] if isinstance(row[field], str) else f"{field} {row[field]:g}"
-                     for field in fields if pd.notna(row[field]))
+                     for field in fields if field in row)
 
 
 def runs_of(rows: DataFrame, measure: str, names: tuple[str, ...] = UNTRAINED) -> tuple[DataFrame, Series]:

@@ -79,7 +79,8 @@ def answers(port):
 
 def figure(page, number, other_than=""):
     """What a figure of plotly in the outputs draws, counted from 0; waits until it is something else."""
-    return page.wait_for_function(FIGURE, arg=[FIGURES, number, other_than], timeout=PATIENCE).json_value()
+    asked = {"arg": [FIGURES, number, other_than], "timeout": PATIENCE, "polling": 100}  # milliseconds
+    return page.wait_for_function(FIGURE, **asked).json_value()
 
 
 def test_the_explorer_from_cleared_outputs(browser, lab):

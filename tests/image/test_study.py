@@ -189,8 +189,13 @@ def test_what_cannot_be_trained_is_refused(monkeypatch, recipe, processes, messa
 
 
 def test_what_processes_can_share_is_not_refused(monkeypatch):
-    split = smoke("digits", "sce", groups=2, whole_query=True)
-    IMAGES.check(split, CPU)  # in one process
-    monkeypatch.setattr(group, "process", lambda: (0, 2))
-    IMAGES.check(split.replace(method="moco"), CPU)  # which does not use it
-    IMAGES.check(smoke("digits", "random"), CPU)  # which has no batches
+    """A query normalised whole can be trained in one process, or where the method has none, or no batches."""
+    split, refused = smoke("digits", "sce", groups=2, whole_query=True), []
+    for processes in (1, 2):
+        monkeypatch.setattr(group, "process", lambda processes=processes: (0, processes))
+        for recipe in (split, split.replace(method="moco"), smoke("digits", "random")):
+            try:
+                IMAGES.check(recipe, CPU)
+            except ValueError:
+                refused.append((processes, recipe.method))
+    assert refused == [(2, "sce")]

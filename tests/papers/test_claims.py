@@ -4,6 +4,7 @@ Numbers are typed from other calculations than those of the package: by hand, or
 """
 
 import dataclasses
+import json
 import math
 import re
 from pathlib import Path
@@ -19,7 +20,8 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from repro import cli, experiments, papers
-from repro.papers import sources
+from repro.data import manifest
+from repro.papers import overview, sources
 from repro.papers.cmacc import claims as cmacc
 from repro.papers.jcl import claims as jcl
 from repro.papers.sce import claims as sce
@@ -249,6 +251,7 @@ def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, monke
     """
     claims, numbers, _ = committed
     runs, derived = sources.everything(), papers.joined("derived table", papers.offered("DERIVED", "claims"))
+    declared = {name: claim for name, (_, claim) in papers.claims().items() if claim.says}
     drawn = np.random.default_rng(0).permutation(runs[of].unique())
     left = runs[~runs[of].isin(drawn[: round(share * len(drawn))])]
     monkeypatch.setattr(sources, "everything", lambda: left)
@@ -257,8 +260,7 @@ def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, monke
         asked = experiment.asked()
         recipes = [{asked[id].recipe for id in some["id"] if id in asked} for some in (runs, left)]
         lost[name] = recipes[0] != recipes[1]
-    for name in claims.index:
-        _, claim = papers.claims()[name]
+    for name, claim in declared.items():
         behind = [derived[source][0] if source in derived else source for source in listed(claim.experiment)]
         if any(source in lost for source in behind):
             trained[name] = claim
@@ -273,6 +275,21 @@ def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, monke
             assert verdict in {"undecided", "not run"} | ({"fails"} & {claims.at[name, "verdict"]}), name
     if share == 1:
         assert (verdicts[0]["verdict"] == "not run").all()
+
+
+def test_ours_beside_the_papers_is_of_the_runs_and_claims_that_are_named(committed):
+    table = overview.beside(committed[1])
+    assert {*table["verdict"]} == {"in part", "reproduced", "not reproduced", "undecided", "not run"}
+    runs = pd.read_csv(manifest.shipped("figures") / "runs.csv")
+    recipes = runs["recipe"].map(json.loads)
+    named = recipes.map(lambda recipe: recipe.get("objectives") == "AE+AD+CD" and recipe["layers"] == 1)
+    usual = (runs["preset"] == "paper") & (runs["dataset"] == "ucla") & (runs["changes"] == "{}")
+    linear = runs[named & usual & (runs["version"] == 3)]["metrics"].map(lambda text: json.loads(text)["linear"])
+    assert len(linear) == 5
+    rows = table.set_index("what")["ours"]
+    assert rows["AE+AD+CD, the one of fifteen refuted"] == f"{linear.mean():.1f} ± {linear.std():.1f} (5)"
+    assert rows["SCE minus ReSSL at equal temperatures"].startswith("+17.5, s.e. 1.1, p < 0.001 (3")
+    assert rows["the term whose t is 2.394"] == "AD" and rows["transfer of large networks"] == ""
 
 
 def test_claims_of_one_paper_and_verdict():

@@ -1,34 +1,6 @@
-"""What the index of results shows of all papers, against runs and claims read otherwise."""
+"""What the index of results links to and counts; what it shows of claims is tested where these are judged."""
 
-import json
-
-import pandas as pd
-import pytest
-
-from repro.data import manifest
 from repro.papers import overview, verdicts
-from repro.papers.sources import judged
-
-RUNS = pd.read_csv(manifest.shipped("figures") / "runs.csv")
-
-
-@pytest.fixture(scope="module")
-def numbers():
-    return judged()[1]
-
-
-def test_ours_beside_the_papers_is_of_the_runs_and_claims_that_are_named(numbers):
-    table = overview.beside(numbers)
-    assert {*table["verdict"]} == {"in part", "reproduced", "not reproduced", "undecided", "not run"}
-    recipes = RUNS["recipe"].map(json.loads)
-    named = recipes.map(lambda recipe: recipe.get("objectives") == "AE+AD+CD" and recipe["layers"] == 1)
-    usual = (RUNS["preset"] == "paper") & (RUNS["dataset"] == "ucla") & (RUNS["changes"] == "{}")
-    linear = RUNS[named & usual & (RUNS["version"] == 3)]["metrics"].map(lambda text: json.loads(text)["linear"])
-    assert len(linear) == 5
-    rows = table.set_index("what")["ours"]
-    assert rows["AE+AD+CD, the one of fifteen refuted"] == f"{linear.mean():.1f} ± {linear.std():.1f} (5)"
-    assert rows["SCE minus ReSSL at equal temperatures"].startswith("+17.5, s.e. 1.1, p < 0.001 (3")
-    assert rows["the term whose t is 2.394"] == "AD" and rows["transfer of large networks"] == ""
 
 
 def test_links_name_the_headings_of_the_pages():

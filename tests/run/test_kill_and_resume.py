@@ -15,7 +15,7 @@ from states import differences, outcome
 # four terms, dictionaries that wrap around, augmentation; the second cell also takes the less common ways. Each process
 # of the nursery trains runs by seed with a number of workers and writes its table as JSON, after what it says. Instead
 # of the number there may be the address of a dask scheduler, which another process is ("scheduler"), and others its
-# workers ("worker", its address); they write down their own. A file "hold" in the folder holds runs back.
+# workers ("worker", its address); they write down their own. A file "hold" there holds runs at a checkpoint.
 SMALL_TABLE = """
 import dataclasses, functools, json, os, time
 from pathlib import Path
@@ -24,7 +24,7 @@ import torch
 from made_up_skeletons import made_up, tiny
 from made_up_study import run_of
 
-import repro.run.training
+import repro.run.fit, repro.run.training
 from repro.run.engine import Pool, train_runs
 from repro.run.fit import fit
 from repro.run.store import Store
@@ -49,14 +49,19 @@ def load_and_remember(pretrainer, state, load=Pretrainer.load_weights):  # of wh
         remember("resumes")
 
 
-def train_and_remember(folder, progress):
-    remember(f"trains {folder.run.seed}")
+def save_and_wait(folder, state, save=repro.run.fit.save_checkpoint):
+    save(folder, state)
     while (Path(os.environ["REPRO_RUNS"]) / "hold").exists():
         time.sleep(0.001)
+
+
+def train_and_remember(folder, progress):
+    remember(f"trains {folder.run.seed}")
     return repro.run.training.train(folder, progress, study=STUDY, device=torch.device("cpu"))
 
 
 STUDY = dataclasses.replace(SKELETONS, load=lambda recipe: DATA)
+repro.run.fit.save_checkpoint = save_and_wait
 repro.run.training.fit = functools.partial(fit, checkpoint_seconds=0)
 Pretrainer.load_weights = load_and_remember
 
@@ -172,11 +177,9 @@ def test_four_processes_that_ask_at_once_train_every_run_once(tmp_path, nursery,
 def test_workers_end_with_the_process_that_started_them_and_others_go_on(tmp_path, nursery, undisturbed, how):
     (tmp_path / "hold").touch()
     first = nursery.start(tmp_path, "01", 2)
-    until(lambda: len(events(tmp_path, "trains")) == 2)
+    until(lambda: half_done(tmp_path) == 2)
     workers = events(tmp_path, "trains")
     assert len({first, *workers}) == 3
-    (tmp_path / "hold").unlink()
-    until(lambda: half_done(tmp_path) == 2)
     began = time.monotonic()
     os.kill(first, how)
     ended = nursery.status(first)
@@ -188,6 +191,7 @@ def test_workers_end_with_the_process_that_started_them_and_others_go_on(tmp_pat
         assert ended == -how
         until(lambda: not any(map(is_alive, workers)))
     assert half_done(tmp_path) == 2
+    (tmp_path / "hold").unlink()
     said, table = nursery.end(tmp_path, nursery.start(tmp_path, "01"))
     assert said == [] and table == undisturbed[1]
     assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []
@@ -200,12 +204,11 @@ def test_another_dask_worker_resumes_what_a_killed_one_has_begun(tmp_path, nurse
     scheduler, address = nursery.serve(tmp_path, "scheduler")
     workers = [nursery.serve(tmp_path, "worker", address)[0] for _ in range(3)]
     command = nursery.start(tmp_path, "01", address)
-    until(lambda: len(events(tmp_path, "trains")) == 2)
-    (tmp_path / "hold").unlink()
     until(lambda: half_done(tmp_path) == 2)
     lost, other = events(tmp_path, "trains")
     assert {lost, other} < set(workers)
     nursery.kill(lost)
+    (tmp_path / "hold").unlink()
     said, table = nursery.end(tmp_path, command)
     assert said == [] and table == undisturbed[1]
     assert differences(outcome(tmp_path / "runs"), undisturbed[0]) == []

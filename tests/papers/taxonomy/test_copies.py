@@ -12,7 +12,7 @@ import torch
 
 import repro
 from repro.data import manifest
-from repro.run.evaluate import cosine_rates, linear_probe
+from repro.run.evaluate import cosine_rates, linear_predictions
 from repro.skeleton.data import load
 
 TABLE = pd.read_csv(manifest.shipped("figures") / "without_a_camera_ucla.csv")
@@ -49,6 +49,6 @@ def test_a_row_is_a_probe_that_is_trained_without_a_camera_of_two_actions(runs_r
         of_pair = torch.isin(labels, torch.tensor(pair))
         kept = data.train & ~(of_pair & (data.views == camera))
         left_out = data.train & of_pair & (data.views == camera)
+        right = linear_predictions(readouts[kept], labels[kept], readouts, **settings)[-1] == labels
         for tested, found in ((data.test, row.linear), (data.test & of_pair, row.of_actions), (left_out, row.left_out)):
-            known = readouts[kept], labels[kept], readouts[tested], labels[tested]
-            assert found == pytest.approx(linear_probe(*known, **settings)[-1], abs=2.5)  # some recordings
+            assert found == pytest.approx(100 * right[tested].double().mean().item(), abs=2.5)
