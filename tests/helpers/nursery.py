@@ -1,9 +1,9 @@
 """Many processes at little cost: one has imported the libraries, which takes ten seconds, and forks those that work.
 
 `Nursery` stands in the test, and has a server of its own, a fork of the one process, which is multiprocessing's fork
-server. The server calls `warm_up()` of a module of ours, and every process, a fork of it, `work(FOLDER, *WORDS)` with
-REPRO_RUNS at the folder and its output in `<pid>.out` and `<pid>.err` there. `python` is `subprocess.run` of
-`python -c` or `python -m` in such a fork. Nothing of `repro` is imported before a fork asks for it.
+server. The server calls the `warm_up()` of a module, if it has one. Every process is a fork of the server, and calls
+`work(FOLDER, *WORDS)` with REPRO_RUNS at the folder and its output in `<pid>.out` and `<pid>.err` there. `python` is
+`subprocess.run` of `python -c` or `python -m` in such a fork. Nothing of `repro` is imported before a fork asks for it.
 """
 
 import atexit
@@ -99,10 +99,6 @@ def _pythons() -> Nursery:
     return Nursery("nursery", Path(tempfile.gettempdir()))
 
 
-def warm_up() -> None:
-    """Of `python`: nothing more than libraries."""
-
-
 def work(place: Path, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
     """Be the Python that `python` has described."""
     be_in(cwd, env)
@@ -131,7 +127,7 @@ def _serve(tests: Connection, module: str, folder: Path, environment: Mapping[st
     own = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:0] = [str(folder), str(HELPERS), str(HELPERS.parents[1]), *own]
     found = importlib.import_module(module)
-    found.warm_up()
+    getattr(found, "warm_up", lambda: None)()
     tests.send("ready")
     processes = {}
     with contextlib.suppress(EOFError):
