@@ -60,7 +60,8 @@ def digits() -> Drawings:
     digits = load_digits()
     images = (digits.images * (255 / 16)).round().astype(np.uint8)[np.argsort(digits.target, kind="stable")]
     ends = np.bincount(digits.target)[:, None] * SHARES // SHARES[-1]        # (10, 3)
-    return Drawings(images, np.diff(ends, axis=1, prepend=0), digits.target_names.astype(str), np.array([len(ends)]))
+    counts = np.diff(ends, axis=1, prepend=0)
+    return Drawings(images, counts, digits.target_names.astype(str), np.array([len(ends)]))
 
 
 def omniglot(root: Path) -> Drawings:
