@@ -27,17 +27,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: with more th
 
 
 def pytest_configure(config):
-    """Folders of the tests' own, which other processes of theirs inherit: for runs, not those of whoever tests."""
+    """A folder of the tests' own for runs, which other processes of theirs inherit, not that of whoever tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.stash[OWN_RUNS] = tempfile.TemporaryDirectory(prefix="tests-")
-        for variable in ("REPRO_RUNS", "NURSERY"):  # the latter of tests/helpers/nursery.py
-            os.environ[variable] = os.path.join(config.stash[OWN_RUNS].name, variable.lower())
-            os.mkdir(os.environ[variable])
+        os.environ["REPRO_RUNS"] = config.stash[OWN_RUNS].name
     sys.addaudithook(refuse_runs_of_the_project)
 
 
 def pytest_unconfigure(config):
-    """Remove the folders of `pytest_configure`."""
+    """Remove the folder of `pytest_configure`."""
     if OWN_RUNS in config.stash:
         config.stash[OWN_RUNS].cleanup()
 

@@ -55,8 +55,6 @@ def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
     `TURN` and `SHIFT` turn, shear and scale by up to some 11 degrees and 20 percent. The generator, on any device,
     draws 6 n uniform numbers.
     """
-    if not len(pictures):
-        return pictures
     chance = torch.rand(len(pictures), 2, 3, dtype=torch.float32, generator=generator, device=generator.device)
     turned, shifted = (2 * chance - 1).to(pictures.device, non_blocking=True).split((2, 1), dim=2)
     identity = torch.eye(2, dtype=pictures.dtype, device=pictures.device)

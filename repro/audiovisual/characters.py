@@ -46,8 +46,8 @@ class Drawings(NamedTuple):
 
     images: np.ndarray           # (D, cell, cell) uint8, bright strokes on 0, ordered by character and part
     counts: np.ndarray           # (characters, 3) int64, drawings of each character in each of `PARTS`
-    names: tuple[str, ...]       # of the characters, alphabet by alphabet
-    sizes: tuple[int, ...]       # characters of each alphabet
+    names: np.ndarray            # (characters,) text, alphabet by alphabet
+    sizes: np.ndarray            # characters of each alphabet
 
 
 def digits() -> Drawings:
@@ -60,7 +60,8 @@ def digits() -> Drawings:
     digits = load_digits()
     images = (digits.images * (255 / 16)).round().astype(np.uint8)[np.argsort(digits.target, kind="stable")]
     ends = np.bincount(digits.target)[:, None] * SHARES // SHARES[-1]        # (10, 3)
-    return Drawings(images, np.diff(ends, axis=1, prepend=0), tuple(map(str, digits.target_names)), (len(ends),))
+    counts = np.diff(ends, axis=1, prepend=0)
+    return Drawings(images, counts, digits.target_names.astype(str), np.array([len(ends)]))
 
 
 def omniglot(root: Path) -> Drawings:
@@ -75,13 +76,10 @@ def omniglot(root: Path) -> Drawings:
     split, = declared.splits.values()
 
     def make() -> dict[str, np.ndarray]:
-        drawings = _of_members(files.verified_members(declared, root), split)
-        return {name: np.array(values) for name, values in drawings._asdict().items()}
+        return _of_members(files.verified_members(declared, root), split)._asdict()
 
     made_by = code.of_files("audiovisual/characters.py")
-    stored = made_once(declared.name, f"{declared.files[0].digest} {split} {made_by}", make)
-    images, counts, names, sizes = (stored[name] for name in Drawings._fields)
-    return Drawings(images, counts, tuple(names.tolist()), tuple(sizes.tolist()))
+    return Drawings(**made_once(declared.name, f"{declared.files[0].digest} {split} {made_by}", make))
 
 
 def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Drawings:
@@ -100,7 +98,7 @@ def _of_members(members: list[tuple[str, bytes]], split: manifest.Split) -> Draw
     strokes = (~np.asarray(Image.open(io.BytesIO(file)).convert("1")) for file in rows.contents)  # black on white
     return Drawings(
         np.array([area_average(picture, CELL) for picture in strokes]), counts.to_numpy(),
-        tuple(counts.index.get_level_values("character")), tuple(counts.groupby("alphabet").size().tolist()),
+        counts.index.get_level_values("character").to_numpy(str), counts.groupby("alphabet").size().to_numpy(),
     )
 
 
@@ -266,7 +264,8 @@ def load(
     else:
         drawings = omniglot(manifest.data_root() if root is None else Path(root))
     starts, sizes = _alphabets(drawings, characters, categories)
-    alphabets = tuple(drawings.names[start:start + size] for start, size in zip(starts, sizes, strict=True))
+    names = drawings.names.tolist()
+    alphabets = tuple(tuple(names[start:start + size]) for start, size in zip(starts, sizes, strict=True))
     counts = drawings.counts[:(starts + sizes).max()]
     *seeds, ranks = map(np.random.default_rng, np.random.SeedSequence(SEED).spawn(len(LOTS) + 1))
     draws = {lot: functools.partial(_draw, counts, starts, sizes, PARTS.index(part), rng)
@@ -293,7 +292,7 @@ def _alphabets(drawings: Drawings, cells: int, categories: int) -> tuple[np.ndar
     """Of every cell the first character of its alphabet and the alphabet's size, (cells,) each."""
     if categories > len(drawings.names):
         raise ValueError(f"categories={categories} should be at most {len(drawings.names)}, the characters there are")
-    sizes = np.array([categories] if categories else drawings.sizes)
+    sizes = np.array([categories]) if categories else drawings.sizes
     if len(sizes) == 1:  # which every cell has
         sizes = sizes.repeat(cells)
         return np.zeros_like(sizes), sizes

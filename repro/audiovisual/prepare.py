@@ -18,8 +18,6 @@ from repro.data.prepared import Arrays, Source
 from repro.recipe import choose
 from repro.run import code
 
-FORMAT = 1                    # in the digest
-
 
 @dataclass(frozen=True, kw_only=True)
 class Recordings(Source):
@@ -44,7 +42,7 @@ class Recordings(Source):
 
     def digest(self, made: Arrays) -> str:
         """Hex sha256 of all that a training can depend on."""
-        digest = hashlib.sha256("\n".join([f"format {FORMAT}", *self.listing.classes, ""]).encode())
+        digest = hashlib.sha256("\n".join(["format 1", *self.listing.classes, ""]).encode())
         for record in made.usable:
             digest.update(f"{record['name']} {record['pictures']} {record['sound']}\n".encode())
         digest.update(self.labels(made).astype("<i8"))

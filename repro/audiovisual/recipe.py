@@ -115,11 +115,6 @@ def on_clips(recipe: Any) -> bool:
     return not on_grids(recipe)
 
 
-def judged_by_queries(recipe: Any) -> bool:
-    """Whether a recipe's sampler looks at the queries; an unknown one, which is refused by name, does."""
-    return recipe.sampler not in SAMPLERS or SAMPLERS[recipe.sampler].posterior
-
-
 trains, contrasts, selects = of("supervised", *SELF_SUPERVISED), of(*SELF_SUPERVISED), of("cmacc")
 trains_on_grids, trains_on_clips = both(trains, on_grids), both(trains, on_clips)
 finetunes = both(on_clips, lambda recipe: recipe.targets != "")
@@ -173,7 +168,7 @@ class AudioVisualRecipe(Recipe):
     temperature: float = setting(0.7, PAPER, least=1e-6, used=contrasts)
     posterior_temperature: float = setting(
         1.0, f"{PAPER}, Eq. 4, which has none", least=1e-6,
-        used=both(selects, judged_by_queries))
+        used=both(selects, lambda recipe: SAMPLERS.get(recipe.sampler, SAMPLERS["gradient"]).posterior))
     own_excluded: bool = setting(
         True, "assumed, the paper is silent: earlier keys of an item in the dictionary are no negatives of its query",
         used=contrasts)

@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from repro.audiovisual import MODALITIES, VIEWS, augment, pretrain, study
+from repro.audiovisual import MODALITIES, VIEWS, augment, study
 from repro.audiovisual.model import Encoder
 from repro.audiovisual.pretrain import OTHER, Pretrainer
 from repro.audiovisual.recipe import SELF_SUPERVISED
@@ -145,8 +145,11 @@ class Slow:
             if self.taken % self.steps_per_epoch == 0:
                 self.pools = {name: self.encoded(name, self.recipe.pool) for name in MODALITIES}
             for name in MODALITIES:
-                picks = self.picks(name, hidden[OTHER[name]].detach(), given[OTHER[name]])
-                items, rows = zip(*(self.pools[name][place] for place in picks), strict=True)
+                pool = self.pools[name]
+                if self.recipe.sampler == "released":
+                    pool = [*zip(index, queries[name].detach(), strict=True), *pool]
+                picks = self.picks(name, pool, hidden[OTHER[name]].detach(), given[OTHER[name]])
+                items, rows = zip(*(pool[place] for place in picks), strict=True)
                 self.enqueue(name, items, self.keys(name, self.view(name, items)) if self.recipe.renewed else rows)
                 counts[f"categories_{name}"] = torch.tensor(float(len({int(self.data.categories[i]) for i in items})))
         losses = {name: self.contrast(queries[name], keys[OTHER[name]], self.dictionaries[OTHER[name]], index)
@@ -167,19 +170,22 @@ class Slow:
     def enqueue(self, name, items, keys):
         self.dictionaries[name] = [*self.dictionaries[name], *zip(items, keys, strict=True)][-self.recipe.dictionary :]
 
-    def picks(self, name, hidden, given):
+    def picks(self, name, pool, hidden, given):
         """Places in the pool of as many candidates as the batch has pairs."""
-        held, pool = {item for item, _ in self.dictionaries[name]}, self.pools[name]
+        sampler = self.recipe.sampler
+        held = {item for item, _ in self.dictionaries[name]} if sampler != "released" else ()
         free = [place for place, (item, _) in enumerate(pool) if item not in held]
         rows = [row for _, row in pool]
-        if self.recipe.sampler in ("gradient", "ohem"):
+        if sampler in ("gradient", "ohem"):
             losses, rows = zip(*(self.judged(OTHER[name], row, hidden, given) for row in rows), strict=True)
-            if self.recipe.sampler == "ohem":
+            if sampler == "ohem":
                 return sorted(free, key=lambda place: -losses[place])[: self.recipe.batch]
+        rows = queries = torch.stack(rows)
+        if sampler == "released":
+            queries = self.heads[OTHER[name]](hidden).detach()
         excluded = torch.tensor([place not in free for place in range(len(pool))])
-        strategy = "random" if self.recipe.sampler == "random" else "feature"  # over these rows
-        rows = torch.stack(rows)
-        return select(strategy, rows, rows[:1], rows[:1], n_select=self.recipe.batch, excluded=excluded,
+        strategy = "feature" if sampler == "gradient" else sampler  # over these rows
+        return select(strategy, rows, queries, queries, n_select=self.recipe.batch, excluded=excluded,
                       generator=self.selection).tolist()
 
     def judged(self, name, candidate, hidden, given):
@@ -260,7 +266,7 @@ def double(monkeypatch):
 UNIT = {"normalised": True, "posterior_temperature": 0.1}
 CASES = [
     *((method, {}) for method in TRAINED),
-    *(("cmacc", {"sampler": sampler}) for sampler in ("feature", "random", "ohem")),
+    *(("cmacc", {"sampler": sampler}) for sampler in ("feature", "random", "ohem", "released")),
     ("smoco", {"extra_layer": False, "embedding": 32, "normalised": True, "temperature": 0.3}),
     ("xmoco", {"extra_layer": False, "embedding": 32, "own_excluded": False}),
     *(("cmacc", UNIT | changes) for changes in ({}, {"sampler": "ohem"}, {"extra_layer": False})),
@@ -333,36 +339,6 @@ def test_bfloat16_is_close_to_float32_and_all_is_encoded_in_it_but_clips_on_a_cp
     assert set(kinds) == {(1, torch.bfloat16), (3, torch.float32)}
     stored = [*rounded.towers.state_dict().values(), *rounded.dictionaries.state_dict().values()]
     assert {value.dtype for value in stored} == {torch.float32, torch.int64}
-
-
-def test_the_released_selection_takes_the_batch_for_candidates_too_and_excludes_nothing(monkeypatch):
-    """The slow learner knows the other samplers."""
-    seen, batches, own, chosen = [], [], 0, pretrain.select
-
-    def watched(strategy, candidates, queries, inputs, *, excluded, **named):
-        assert excluded is None
-        picks = chosen(strategy, candidates, queries, inputs, excluded=excluded, **named)
-        seen.append((candidates.clone(), picks))
-        return picks
-
-    monkeypatch.setattr(pretrain, "select", watched)
-    fast = learner(sampler="released")
-    take = fast.order.take
-    monkeypatch.setattr(fast.order, "take", lambda: batches.append(take()) or batches[-1])
-    for _ in range(7):
-        before = {name: aged(fast, name) for name in MODALITIES}
-        seen.clear()
-        values = dict(zip(fast.terms, fast.step().tolist(), strict=True))
-        for name, (candidates, picks) in zip(MODALITIES, seen, strict=True):
-            pooled = [*batches[-1].tolist(), *fast.pooled[name].tolist()]
-            items = [pooled[place] for place in picks]
-            assert len(set(picks.tolist())) == len(picks) == 8 and torch.equal(candidates[8:], fast.pools[name])
-            after_items, after_keys = aged(fast, name)
-            assert after_items == before[name][0][8:] + items
-            assert torch.equal(after_keys, torch.cat([before[name][1][8:], candidates[picks]]))
-            assert values[f"categories_{name}"] == len({int(fast.data.categories[item]) for item in items})
-            own += int((picks < 8).sum())
-    assert own > 0
 
 
 def test_coverage_counts_categories_beyond_the_number_of_items_and_none_of_the_unlabelled():

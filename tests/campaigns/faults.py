@@ -10,13 +10,12 @@ moved. Compared are all files that are left (results, states, logs without their
 printed. One moment of each modality is tested every time (tests/run/test_faults.py).
 """
 
-import csv
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 from kills import Trial, trial, undisturbed
 from nursery import Nursery
 from small_runs import COMMANDS, make_data
@@ -34,12 +33,10 @@ def main() -> int:
         nursery = Nursery("small_runs", folder, REPRO_DATA=str(folder / "data"))
         trials = [each for modality in COMMANDS for each in killed(nursery, folder / modality, modality)]
         nursery.close()
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Trial._fields)
-        writer.writerows((*each[:-1], " ".join(each.differences)) for each in trials)
-    print(Counter((each.modality, each.hit, each.identical) for each in trials))
-    return sum(not each.identical for each in trials)
+    table = pd.DataFrame(trials)
+    table.assign(differences=table["differences"].str.join(" ")).to_csv(RESULTS, index=False)
+    print(table[["modality", "hit", "identical"]].value_counts(sort=False))
+    return int((~table["identical"]).sum())
 
 
 def killed(nursery: Nursery, folder: Path, modality: str) -> list[Trial]:

@@ -6,10 +6,13 @@ import http.server
 import os
 import shutil
 import stat
+import struct
 import tarfile
 import threading
 import tracemalloc
+import warnings
 import zipfile
+import zlib
 from pathlib import Path
 from random import Random
 
@@ -21,9 +24,9 @@ from packed import FILES, write_folder, write_tar, write_zip
 from repro.data import disk, files, manifest
 from repro.data.files import download
 from repro.data.manifest import Archive
-from tests.campaigns import mutations
 
 pytestmark = pytest.mark.usefixtures("runs_root")
+CENTRAL = b"PK\x01\x02"  # begins the second header of a member of a zip
 
 
 def held(path):
@@ -74,9 +77,32 @@ def test_links_are_followed_and_what_is_no_file_is_not_opened(tmp_path):
         files.members(tmp_path / "set")
 
 
-def zipped(*members):
+def zipped(*members, method=zipfile.ZIP_DEFLATED):
     """A zip of (name, contents), whatever the names."""
-    return lambda path: path.write_bytes(mutations.zipped([*members]))
+    def write(path):
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "w", method) as archive:
+            warnings.simplefilter("ignore")  # of names that are there twice
+            for name, contents in members:
+                info = zipfile.ZipInfo()
+                info.filename, info.compress_type = name, method  # given to ZipInfo, the name would be tidied up
+                archive.writestr(info, contents)
+
+    return write
+
+
+def bomb(announced):
+    """A zip whose only member unpacks to 2 GiB, which is what it announces, or not."""
+    def write(path):
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        block = packer.compress(bytes(2**24)) + packer.flush(zlib.Z_FULL_FLUSH)  # which may be repeated
+        zipped(("a.txt", block * 128 + packer.flush()), method=zipfile.ZIP_STORED)(path)
+        contents = bytearray(path.read_bytes())
+        for start, method, size in ((contents.index(b"PK\x03\x04"), 8, 22), (contents.rindex(CENTRAL), 10, 24)):
+            struct.pack_into("<H", contents, start + method, zipfile.ZIP_DEFLATED)
+            struct.pack_into("<I", contents, start + size, announced)
+        path.write_bytes(contents)
+
+    return write
 
 
 def linked(path):
@@ -127,14 +153,14 @@ def flip(contents):
 
 
 def encrypt(contents):
-    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the bit that says so, in both headers
+    for start, flags in ((b"PK\x03\x04", 6), (CENTRAL, 8)):  # the bit that says so, in both headers
         contents[contents.index(start) + flags] |= 1
 
 
 def without(fields):
     """Of the first member of a zip, bytes that stand for nothing: checksum, packed and unpacked size."""
     def change(contents):
-        start = contents.index(mutations.CENTRAL)
+        start = contents.index(CENTRAL)
         for offset in fields:
             contents[start + offset : start + offset + 4] = bytes(4)
 
@@ -158,7 +184,7 @@ HOSTILE = [  # what writes an archive, and what is said of it
       for kept in (512, 1024, 1200, 11776)),  # between members, inside of one, and where only the end is missing
     (damaged(lambda contents: contents[:1024] + b"?" + contents[1025:], plain_tar), DAMAGED),
     *((write, "unpacks to more bytes than an archive of its size") for write in (
-        announcing(2**40), lambda path: path.write_bytes(mutations.bomb("a.txt", mutations.HUGE)))),
+        announcing(2**40), bomb(2**31))),
 ]
 
 
@@ -206,7 +232,7 @@ def test_beside_a_damaged_member_of_a_zip_the_others_can_be_read(tmp_path, chang
 
 def test_a_member_that_unpacks_to_gigabytes_takes_neither_memory_nor_room(tmp_path):
     path = tmp_path / "things.zip"
-    path.write_bytes(mutations.bomb("a.txt", 1000))
+    bomb(1000)(path)
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"things\.zip.*/a\.txt cannot be read \(.*Bad CRC-32"):
         files.members(path)

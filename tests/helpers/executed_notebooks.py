@@ -5,7 +5,6 @@ most short notebooks take, and images are seen through a tiny trunk there. Kerne
 started by tests/test_book.py and by README's first command.
 """
 
-import atexit
 import functools
 import importlib
 import os
@@ -14,7 +13,7 @@ import pkgutil
 import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from nursery import Nursery, called
+from nursery import Nursery, be_in
 
 import repro
 from repro.data import manifest
@@ -56,9 +55,7 @@ def execute(name, folder, project=ROOT, **parameters):
 @functools.cache
 def nursery(project):
     """Processes that have imported what notebooks do."""
-    started = Nursery("executed_notebooks", project)
-    atexit.register(started.close)
-    return started
+    return Nursery("executed_notebooks", project)
 
 
 def warm_up():
@@ -110,11 +107,11 @@ def run_cells(cells):
                 return
 
 
-def work(place):
-    """Give papermill the words that `execute` has left in this folder."""
+def work(place, words, cwd, env):
+    """Give papermill the words of `execute`."""
     from papermill.cli import papermill
 
-    words = called(place)
+    be_in(cwd, env)
     papermill(words, prog_name="papermill")
 
 

@@ -14,10 +14,6 @@ from repro.data.disk import read_file
 from repro.data.files import listed
 
 
-def warm_up():
-    """Nothing more than what this file imports."""
-
-
 def work(root, workers, last=""):
     """Prepare the files below a folder, and be killed, or let a worker be, at the item or file `last`."""
     os.environ["REPRO_RUNS"] = str(root / "runs")

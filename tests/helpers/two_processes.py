@@ -95,10 +95,6 @@ def forked(folder, *words):
     return statuses, *said
 
 
-def warm_up():
-    """Nothing more than what this file imports."""
-
-
 def work(root, rank, *words):
     """One of two processes."""
     os.environ |= {"RANK": rank, "LOCAL_RANK": rank}

@@ -93,11 +93,12 @@ def test_neither_workers_nor_batches_nor_resuming_change_a_picture(pictures, who
 
 def test_an_error_in_a_worker_reaches_the_caller_and_ends_them(pictures):
     damaged = Files(pictures.root, np.append(pictures.names, b"gone.JPEG"))
+    before = {*multiprocessing.active_children()}
     made = Streamed(damaged, VIEWS, CPU, workers=2).batches(torch.tensor([0, 9, 0, 0, 0]), batch=1, seed=SEED)
     assert len(next(made)) == len(VIEWS)
     with pytest.raises(ValueError, match=r"^\S*gone\.JPEG cannot be read as a picture"):
         next(made)
-    until(lambda: not multiprocessing.active_children(), seconds=20)
+    until(lambda: {*multiprocessing.active_children()} == before, seconds=20)
 
 
 SCRIPT = """
