@@ -325,7 +325,8 @@ def figures(
     output: Annotated[str | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
     committed: Annotated[bool, Option("--committed", help="write figures/ of the project, tracked files too")] = False,
 ) -> None:
-    """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
+    """Write the table of every experiment, from REPRO_RUNS and figures/, and draw it if it has a title in findings.yaml
+    or is named; write and draw what else there are pictures of.
 
     Trains nothing. A figure that cannot be drawn is named at the end, and others are drawn; then it ends with status 1.
 

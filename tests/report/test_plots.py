@@ -23,13 +23,13 @@ PICTURES = {name: picture for name, picture in papers.pictures().items() if (FIG
 VALUES = {  # of some pictures, the column of the committed rows whose means over seeds are drawn, and of which rows
     "along_training_ucla": ("value", "entry == objectives and measure in ['linear', 'linear_best']"),
     "learning_curves_ucla": ("value", "id == id"),
-    "objective_parts_cifar10": ("InfoNCE", "id == id"),
+    "sequence_contrast_ucla": ("CD", "id == id"), "objective_parts_cifar10": ("InfoNCE", "id == id"),
     "category_curves_multiomniglot": ("categories_audio", "id == id"),
     "sampled_keys_cifar10": ("inside", "id == id"),
     "post_hoc_diversity_multiomniglot": ("value", "measure == 'categories'"),
     "glm_forest_ucla": ("estimate", "t == t"),
 }
-BY = ["unit", "objectives", "measure", "frequency", "sampler", "posterior", "batch", "step", "epoch",
+BY = ["unit", "objectives", "measure", "td_queue", "frequency", "sampler", "posterior", "batch", "step", "epoch",
       "keys", "iterations", "target", "rows", "source", "term"]
 ROWS = DataFrame({
     "method": ["a", "b"] * 2, "size": [10, 10, 20, 20], "target": "x", "ours": [50.0, 51.0, 50.5, 52.0],

@@ -34,6 +34,7 @@ PROBED = (  # experiments whose runs were probed along training
     "taxonomy_ucla", "decoder_weight_2020_ucla", "both_weights_2020_ucla", "squared_differences_ucla",
     "squared_differences_alone_ucla",
 )
+CONTRASTED = ("sequence_dictionary", "objectives", "td_queue")
 PAIRS = {0: "other pairs of actions", 1: "the copied pair"}
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
@@ -173,16 +174,40 @@ ALONG_TRAINING = Plot(
 )
 
 
+def first_seeds(rows: DataFrame) -> DataFrame:
+    """Of runs with CD, and of four digits, the first seed of every objective with either dictionary."""
+    rows = rows.dropna(subset="CD")
+    of_seed = rows.groupby(["objectives", "td_queue"])["seed"].transform("min")
+    rows = rows[rows["seed"] == of_seed].sort_values(["objectives", "td_queue"], kind="stable")
+    return rows[["epoch", "CD", *CONTRASTED, "id", "seed", "dataset", "preset"]].assign(
+        CD=rows["CD"].map(lambda value: float(f"{value:.4g}")))
+
+
+def beside_noise(rows: DataFrame) -> DataFrame:
+    """`first_seeds`, with the runs of the dictionary that is never refreshed, of a training that is no longer here."""
+    path = manifest.project_root() / "figures" / "earlier" / "frozen_noise_ucla_epochs.csv"
+    noise = read_csv(path, dtype={"id": str})
+    return pd.concat([first_seeds(rows), noise]).sort_values(["objectives", "td_queue"], kind="stable")
+
+
+SEQUENCE_CONTRAST = Plot(
+    caption="The contrastive decoder term along training, a panel for each objective that has it: with the dictionary "
+    "of decoded sequences, and with that of noise that the released code never refreshes. Dashed, the loss of a guess.",
+    x="epoch", y="CD", hue="td_queue", panel="objectives", reference="chance", reference_label="a guess",
+    prepare=lambda rows: by_terms(rows.assign(chance=np.log(rows["sequence_dictionary"] + 1))),
+    xlabel="epoch", ylabel="CD (nats)", columns=2,
+    lines={"live": "dictionary refreshed", "frozen_noise": "never refreshed"},
+)
+
+
 def with_accuracy(runs: DataFrame) -> DataFrame:
     """Accuracies along training of objectives with CD, and beside them this loss of their first seed, by `unit`."""
     asked = find("taxonomy_ucla").asked().values()
-    probes, losses = (frames(asked, name, ("objectives",), runs) for name in ("probes", "epochs"))
-    losses = losses.dropna(subset="CD")
-    losses = losses[losses["seed"] == losses.groupby("objectives")["seed"].transform("min")]
-    losses = losses.assign(value=losses["CD"].map(lambda value: float(f"{value:.4g}")), unit="CD (nats), first seed")
+    probes, epochs = (frames(asked, name, CONTRASTED, runs) for name in ("probes", "epochs"))
+    losses = first_seeds(epochs)
     probes = probes[(probes["measure"] == "linear") & probes["objectives"].isin(losses["objectives"])]
-    both = by_terms(pd.concat([probes.assign(unit=ACCURACY), losses]))
-    return both[["unit", "objectives", "epoch", "value", "id", "seed", "dataset", "preset"]]
+    both = pd.concat([probes.assign(unit=ACCURACY), losses.assign(value=losses["CD"], unit="CD (nats), first seed")])
+    return by_terms(both)[["unit", "objectives", "epoch", "value", "id", "seed", "dataset", "preset"]]
 
 
 CURVES = Plot(
@@ -291,6 +316,8 @@ PICTURES = {
     "along_training_ucla": Picture(
         experiments=PROBED, frame="probes", fields=("objectives",), plot=ALONG_TRAINING),
     "learning_curves_ucla": Picture(experiments=("taxonomy_ucla",), rows=with_accuracy, plot=CURVES),
+    "sequence_contrast_ucla": Picture(
+        experiments=("taxonomy_ucla",), frame="epochs", fields=CONTRASTED, rows=beside_noise, plot=SEQUENCE_CONTRAST),
     "without_a_camera_ucla": Picture(experiments=(), rows=without_a_camera, plot=COPIES),
     "glm_specifications": Picture(
         experiments=(), rows=lambda runs: _rounded(glm.specification_curve()), plot=specifications),
