@@ -61,8 +61,8 @@ def digest(rows: DataFrame) -> str:
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
     """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
 
-    Of experiments that are not named those are drawn that have a title in `findings.yaml`. A picture that cannot be
-    drawn leaves the others alone. All files are replaced when all are made.
+    Of experiments that are not named those are drawn that have a title in `findings.yaml`. A picture that
+    cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
         folder: gets `<name>.csv`, `.svg` and `.png` of all of which a run is finished.
@@ -130,8 +130,8 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
     titled, title = name in papers.entries("findings.yaml"), finding(name, rows)
     if drawn and len(shown) > 1 and (titled or picture or required):  # one number is no figure
         if titled and not title:
-            print(f"{name}: its title in findings.yaml is of other rows; of these write one, with rows: {digest(rows)}",
-                  file=sys.stderr)
+            line = f"{name}: its title in findings.yaml is of other rows; of these write one, with rows: "
+            print(line + digest(rows), file=sys.stderr)
         written += plots.publish(stem, drawn, shown, behind, title or usual)
     return written
 

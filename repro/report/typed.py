@@ -130,9 +130,9 @@ def told_by(number: str, lines: list[Line]) -> bool:
 def contradicted(sentence: str, claim: Line, alone: bool) -> Iterator[str]:
     """Where a sentence that names a claim has another verdict than it, or another direction than its differences.
 
-    A direction is that of the first word that has one, the other way after a negation, and none after "whether". It is
-    said of the side of a
-    comparison that the sentence names first; where it names neither, it has to be of a claim beside this one.
+    A direction is that of the first word that has one, the other way after a negation, and none after
+    "whether". It is said of the side of a comparison that the sentence names first; where it names neither, it
+    has to be of a claim beside this one.
     """
     said = VERDICT.search(sentence, claim.places(sentence)[0])
     verdict = VERDICT.search(claim.text)

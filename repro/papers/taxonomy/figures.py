@@ -263,7 +263,8 @@ def by_pair(rows: DataFrame) -> DataFrame:
     """Rows of `without_a_camera`, by whether the two actions are those whose test recordings are copies."""
     return rows.assign(
         encoder=rows["encoder"].str.rpartition("/")[2], pair=rows["copied"].map(PAIRS), seed=0,
-        panel="without camera " + rows["camera"].astype(str), errors=f"mean {PLUS_MINUS} std of pairs of actions")
+        panel="without camera " + rows["camera"].astype(str),
+        errors=f"mean {PLUS_MINUS} std of pairs of actions")
 
 
 COPIES = Plot(
