@@ -332,7 +332,9 @@ def figures(
     output: Annotated[str | None, Option(help="the folder to write; REPRO_RUNS/figures by default")] = None,
     committed: Annotated[bool, Option("--committed", help="write figures/ of the project, tracked files too")] = False,
 ) -> None:
-    """Write and draw the table of every experiment and what else there are pictures of, from REPRO_RUNS and figures/.
+    """Write the table of every experiment, from REPRO_RUNS and figures/, and what else there are pictures of.
+
+    Experiments are drawn that have a title in findings.yaml or are named.
 
     Trains nothing. A figure that cannot be drawn is named at the end, and others are drawn; then it ends with status 1.
 

@@ -20,7 +20,7 @@ from repro.data import manifest
 from repro.experiments import check_parameters, committed_of, find_table, runs_of
 from repro.recipe import choose
 from repro.report.statistics import holm
-from repro.report.text import decimals_of, in_text, markdown, remarks
+from repro.report.text import decimals_of, in_terms, in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything, rows_of
 
@@ -126,8 +126,8 @@ def differences(numbers: DataFrame, *names: str) -> Markdown:
     """
     rows = numbers[numbers["id"].isin(names) & numbers["error"].gt(0) & numbers["runs"].ne("")]
     seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
-    columns = {"": rows["id"], "compared": rows["compared"], "difference": rows["value"], "s.e.": rows["error"],
-               "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),
+    columns = {"": rows["id"], "compared": rows["compared"].map(in_terms), "difference": rows["value"],
+               "s.e.": rows["error"], "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),
                "detectable": rows["detectable"], "seeds": seeds * (rows["detectable"] / rows["value"]) ** 2}
     return Markdown(markdown(DataFrame(columns), {name: 0 if name == "seeds" else 3 for name in [*columns][2:]}))
 

@@ -1,5 +1,6 @@
 """Pictures: of tables and experiments, and those that a paper draws of frames and of several experiments."""
 
+import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -10,7 +11,6 @@ import matplotlib
 from pandas import DataFrame
 
 from repro import experiments, papers
-from repro.data import manifest
 from repro.data.disk import scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
@@ -48,18 +48,21 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 
 def finding(name: str, rows: DataFrame) -> str:
-    """The title that a person wrote of the committed rows of an experiment or a picture; "" of other rows."""
-    committed = manifest.project_root() / "figures" / f"{name}.csv"
-    if committed.exists() and committed.read_text(encoding="utf-8") == in_text(rows).to_csv(index=False):
-        *_, title = papers.entries("findings.yaml").get(name, ("",))
-        return title
-    return ""
+    """The title that a person wrote of these rows of an experiment or a picture; "" of other rows."""
+    _, _, title = papers.entries("findings.yaml").get(name, ("", None, {}))
+    return title["says"] if title and title["rows"] == digest(rows) else ""
+
+
+def digest(rows: DataFrame) -> str:
+    """By which `findings.yaml` names the rows of a title."""
+    return hashlib.sha256(in_text(rows).to_csv(index=False).encode()).hexdigest()[:12]
 
 
 def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[str, Exception]]:
     """Write the tables of experiments and the rows of pictures, and draw them; returns the files and errors by name.
 
-    A picture that cannot be drawn leaves the others alone. All files are replaced when all are made.
+    Of experiments that are not named those are drawn that have a title in `findings.yaml`. A picture that
+    cannot be drawn leaves the others alone. All files are replaced when all are made.
 
     Args:
         folder: gets `<name>.csv`, `.svg` and `.png` of all of which a run is finished.
@@ -99,7 +102,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
     from repro.report import plots
 
     matplotlib.use("agg")  # no window is needed
-    asked, title = {}, ""
+    asked, usual = {}, ""
     if picture := papers.pictures().get(name):
         for experiment in map(experiments.find, picture.experiments):
             asked |= experiment.asked()
@@ -110,9 +113,9 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         asked = {id: id for id in rows.get("id", asked)}
     else:
         experiment = experiments.find(name)
-        asked, rows, title = experiment.asked(), experiment.rows(runs), experiment.declared.title
+        asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
-        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
+        if isinstance(drawn, plots.Plot) and drawn.minus:  # errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:
@@ -124,8 +127,12 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
     written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]
-    if drawn and len(shown) > 1:  # one number is no figure
-        written += plots.publish(stem, drawn, shown, behind, finding(name, rows) or title)
+    titled, title = name in papers.entries("findings.yaml"), finding(name, rows)
+    if drawn and len(shown) > 1 and (titled or picture or required):  # one number is no figure
+        if titled and not title:
+            line = f"{name}: its title in findings.yaml is of other rows; of these write one, with rows: "
+            print(line + digest(rows), file=sys.stderr)
+        written += plots.publish(stem, drawn, shown, behind, title or usual)
     return written
 
 

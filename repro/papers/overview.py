@@ -27,24 +27,32 @@ def beside(numbers: DataFrame) -> DataFrame:
     """What `beside.csv` chooses to show first: the paper's number or order, and ours.
 
     Its column `ours` names a difference of a claim ("C93: gradient over random"), or a row of an experiment by a query
-    ("taxonomy_ucla: objectives == 'CE'"); without a colon it is what is shown.
+    ("taxonomy_ucla: objectives == 'CE'"), which has the printed number, too. Else `printed` names a difference of a
+    claim about printed numbers, or all of one ("C24"), and `on` the data of these. What names nothing is shown.
 
     Args:
         numbers: of `repro.papers.sources.judged`.
     """
     rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder", "verdict"]])
-    differences = numbers.set_index(["id", "compared"])[["value", "error", "p", "runs"]]
-    ours = []
-    for source in rows["ours"]:
-        name, colon, row = source.partition(": ")
-        if (name, row) in differences.index:
-            value, error, p, runs = differences.loc[name, row]
-            ours.append(f"{difference_in_words(value, error, p)} ({runs})")
-        else:
-            ours.append(measured(results(name).query(row))[0] if colon else source)
+    differences = {f"{number.id}: {number.compared}": number for number in numbers.itertuples()}
+    least, greatest = (numbers.groupby("id")["value"].agg(which) for which in ("min", "max"))
+    shown = []
+    for row in rows.itertuples():
+        ours, theirs = row.ours, row.printed
+        name, colon, query = ours.partition(": ")
+        if number := differences.get(ours):
+            ours = f"{difference_in_words(number.value, number.error, number.p)} ({number.runs})"
+        elif colon:
+            found = results(name).query(query)
+            ours, theirs = measured(found)[0], f"{found['printed'].item():.2f}"
+        if theirs in differences:
+            theirs = f"{differences[theirs].value:+.1f}"
+        elif theirs in least:
+            theirs = f"{least[theirs]:+.1f} to {greatest[theirs]:+.1f}"
+        shown.append({"the paper": f"{theirs} on {row.on}" if row.on else theirs, "ours": ours})
     return DataFrame({
         "paper": rows["paper"], "table or figure": links(rows), "what": rows["what"], "run on": rows["ran"],
-        "the paper": rows["printed"], "ours": ours, "verdict": rows["verdict"]})
+        **DataFrame(shown), "verdict": rows["verdict"]})
 
 
 def fixed_before() -> DataFrame:

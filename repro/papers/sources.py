@@ -30,7 +30,7 @@ from repro.report.claims import (
     listed,
 )
 from repro.report.printed import printed
-from repro.report.text import telling_apart
+from repro.report.text import in_terms, telling_apart
 from repro.run.store import everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
@@ -62,6 +62,7 @@ def judged(
     choose("level", level, ("all", *LEVELS))
     asked = {name: (title, claim) for name, (title, claim) in papers.claims().items() if paper in ("all", title)}
     verdicts, numbers = judge({name: claim for name, (_, claim) in asked.items()}, reader())
+    verdicts["evidence"] = verdicts["evidence"].map(in_terms)
     claims = DataFrame([{"id": name, "paper": title, "place": claim.place, "claim": claim.says,
                          "experiment": ", ".join(listed(claim.experiment))} for name, (title, claim) in asked.items()])
     claims = claims.join(verdicts, on="id")

@@ -33,10 +33,10 @@ SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call 
     ("view", "characters"): "labels leak: SMoCo's views are other drawings of the same characters",
     ("ad_input", "augmented"): "reconstructing from the augmented view",
     ("select", "best_on_test"): "selected on the test split", ("precision", "float32"): "float32",
-    ("frequency", "zipf"): "categories with Zipf's frequencies", ("renewed", False): "keys as the pool has them",
+    ("frequency", "zipf"): "categories with Zipf's frequencies",
+    ("renewed", True): "keys encoded again", ("renewed", False): "keys as the pool has them",
     ("normalised", False): "embeddings of any length",
 }
-MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of\nstandardised\nreadouts (%)"}  # labels of axes
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"

@@ -22,8 +22,10 @@ LABEL = re.compile(r"(?:Table|Figure|Equation|Algorithm)s?(?: (?:to |and )?[A-Z]
 UNREAD = re.compile(rf"`[^`]*`|\]\([^)]*\)|{LABEL.pattern}")  # code, where links lead, numbers of tables and figures
 QUOTED = re.compile("\N{LEFT DOUBLE QUOTATION MARK}[^\N{RIGHT DOUBLE QUOTATION MARK}]*")  # sentences of the papers
 VERDICT = re.compile(r"\b(?:not hold|hold|fail|undecided|self-consistent|contradict|not run|cannot be checked)")
-UP = "above|higher|highest|better|best|ahead|beats?|leads?|exceeds?|rises?|raises?|gains?|more accurate"
-DOWN = "below|lower|lowest|worse|worst|behind|loses?|falls?|drops?|collapses?|less accurate"
+UP = ("above|higher|highest|better|best|ahead|beats?|leads?|exceeds?|rises?|raises?|gains?|more|larger|greater|helps?|"
+      "improves?|outperforms?")
+DOWN = ("below|lower|lowest|worse|worst|behind|loses?|falls?|drops?|collapses?|less|fewer|smaller|lowers?|harms?|"
+        "hurts?|costs?")
 DIRECTION = re.compile(rf"\b(?:(?P<up>{UP})|{DOWN})\b")
 NEGATION = re.compile(r"\b(?:not|no|none|never|neither|nor|cannot)\b")
 COMPARED = re.compile(r"([^;|]+) over ([^;|]+?) ([-+]?)[\d.e+-]+(?=, s\.e\.|;| \||$)")  # of a claim: both sides, sign
@@ -128,15 +130,16 @@ def told_by(number: str, lines: list[Line]) -> bool:
 def contradicted(sentence: str, claim: Line, alone: bool) -> Iterator[str]:
     """Where a sentence that names a claim has another verdict than it, or another direction than its differences.
 
-    A direction is that of the first word that has one, the other way after a negation. It is said of the side of a
-    comparison that the sentence names first; where it names neither, it has to be of a claim beside this one.
+    A direction is that of the first word that has one, the other way after a negation, and none after
+    "whether". It is said of the side of a comparison that the sentence names first; where it names neither, it
+    has to be of a claim beside this one.
     """
     said = VERDICT.search(sentence, claim.places(sentence)[0])
     verdict = VERDICT.search(claim.text)
     if said and verdict and said[0] != verdict[0]:
         yield f"{claim.name} is {said[0]!r}, where its verdict is {verdict[0]!r}"
     word, compared = DIRECTION.search(sentence), COMPARED.findall(claim.text)
-    if not word or not compared:
+    if not word or not compared or "whether" in sentence[: word.start()].lower():
         return
     up = (word["up"] is not None) == (len(NEGATION.findall(sentence[: word.start()])) % 2 == 0)
     above: dict[int, list[bool]] = {}  # whether the side named first is, by how many sides are not named

@@ -17,16 +17,18 @@ from repro.papers import drawing
 from repro.run.store import COLUMNS
 
 
-def redraw(folder, runs=None, *saved, pictures=None):
-    """Write and draw these experiments and pictures, of these runs alone, in this process.
+def redraw(folder, runs=None, *saved, pictures=None, titled=True):
+    """Write and draw these experiments and pictures, of these runs alone, in this process, titles being of other rows.
 
     Returns the files, and the errors by name.
     """
     runs = pd.DataFrame(columns=COLUMNS) if runs is None else runs
     by_name = {experiment.name: experiment for experiment in saved}
+    titles = dict.fromkeys(by_name, ("", None, {"rows": "", "says": "Of other rows"})) if titled else {}
     with (patch.object(drawing, "everything", lambda: runs.assign(whose="ours")),
           patch.object(papers, "pictures", lambda: pictures or {}),
           patch.object(papers, "saved", lambda: by_name),
+          patch.object(papers, "entries", lambda file: titles),
           patch.object(experiments, "find", by_name.__getitem__),
           patch.object(drawing, "processes", lambda count: contextlib.nullcontext(ThreadPoolExecutor(1)))):
         return drawing.redraw(folder)

@@ -43,7 +43,7 @@ from repro.report.claims import (
     paired,
     would_not_survive,
 )
-from repro.report.printed import printed
+from repro.report.printed import as_printed, printed
 from repro.run.store import COLUMNS
 
 NAN = float("nan")
@@ -289,7 +289,28 @@ def test_ours_beside_the_papers_is_of_the_runs_and_claims_that_are_named(committ
     rows = table.set_index("what")["ours"]
     assert rows["AE+AD+CD, the one of fifteen refuted"] == f"{linear.mean():.1f} ± {linear.std():.1f} (5)"
     assert rows["SCE minus ReSSL at equal temperatures"].startswith("+17.5, s.e. 1.1, p < 0.001 (3")
-    assert rows["the term whose t is 2.394"] == "AD" and rows["transfer of large networks"] == ""
+    assert rows["the term that has the t of the text"] == "AD" and rows["transfer of large networks"] == ""
+
+
+def test_the_papers_numbers_are_those_of_its_printed_tables(committed):
+    """Of which we show objectives by their terms, depths, and differences of methods and samplers."""
+    theirs = overview.beside(committed[1]).set_index("what")["the paper"]
+    column, depths, methods, samplers = (as_printed(name) for name in (
+        "taxonomy", "taxonomy_depth_collapse", "cmacc_table1", "cmacc_table3"))
+    whole = column.set_index(["AE", "CE", "AD", "CD"])["UCLA"]
+    assert theirs["AE+CE+AD, the paper's best"] == whole["1", "1", "1", "0"]
+    assert theirs["AE+AD+CD, the one of fifteen refuted"] == whole["1", "0", "1", "1"]
+    three = depths.set_index("layers").loc["3"]
+    assert theirs[["random initialisation, three layers", "AE, three layers"]].tolist() == [
+        three["random_init"], three["AE"]]
+    gain = methods.set_index("approach")["gain_UCF101"]["XMoCo (w/o fcl)"]
+    assert theirs.filter(like="contrast across").tolist() == [f"{gain} on UCF101"]
+    table = samplers.set_index("sampler").astype(float)
+    lost, gained = (table.loc["Random", "UCF101_M128"] - table.loc["OHEM", "UCF101_M128"],
+                    table.loc["Active"] - table.loc["Random"])
+    assert theirs["random negatives minus OHEM's, batch 128"] == f"{lost:+.1f} on UCF101"
+    assert theirs["active negatives minus random ones"] == (
+        f"{gained.min():+.1f} to {gained.max():+.1f} on UCF101, HMDB51")
 
 
 def test_claims_of_one_paper_and_verdict():

@@ -58,6 +58,18 @@ def test_an_experiment_is_a_table_and_a_figure_of_its_name_always_of_the_same_by
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
+def test_an_experiment_without_a_title_is_a_table_alone_and_a_title_of_other_rows_is_left_out(tmp_path, capsys):
+    short = saved(objectives=["CE", "AD"])
+    written, _ = redraw(tmp_path / "plain", finished(short), short, titled=False)
+    assert [path.name for path in written] == ["short.csv"] and not capsys.readouterr().err
+    for _ in range(2):  # also where the table is there that the first time wrote
+        redraw(tmp_path / "titled", finished(short), short)
+        drawn = (tmp_path / "titled" / "short.svg").read_text(encoding="utf-8")
+        assert "Of other rows" not in drawn and COLUMN.declared.title in drawn
+        digest = hashes(tmp_path / "titled")["short.csv"][:12]
+        assert f"is of other rows; of these write one, with rows: {digest}\n" in capsys.readouterr().err
+
+
 def test_one_row_is_no_figure_and_several_settings_are_all_drawn(tmp_path):
     single, rates = saved("single", objectives="CE"), saved("rates", objectives=["CE", "AD"], learning_rate=[0.1, 0.2])
     written, _ = redraw(tmp_path, pd.concat([finished(single), finished(rates)]), single, rates)
@@ -82,7 +94,7 @@ def test_settings_that_are_no_fields_of_the_table_go_across_or_have_panels_or_na
     assert titles(drawing.draw("ohem_vs_active", two_numbers)) == 2 * panels
     pooled = drawing.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
     names = [label.get_text() for label in pooled.axes[0].get_yticklabels()]
-    assert names == ["CM-ACC, renewed", "CM-ACC, keys as the pool has them"]
+    assert names == ["CM-ACC, keys encoded again", "CM-ACC, keys as the pool has them"]
 
 
 def test_rows_of_another_table_and_rows_that_lack_a_column_are_refused():

@@ -35,6 +35,8 @@ LINES = [line for output in (TABLE, CLAIMS, "", GRID) for line in evidence(outpu
     "ReSSL collapses and SCE does not (S15 holds).",
     "CE is below AD, T9 undecided; S15 holds.",
     "AE is above random initialisation, so T28 fails, and S15 is another matter.",
+    "Whether ReSSL helps more than SCE is another matter (S15 holds).",
+    "ReSSL harms, where SCE does not (S15 holds).",
     "CD is above AE, by -17.75 (T25 contradicts itself).",
     "# 999 of a heading",
 ])
@@ -58,6 +60,9 @@ def test_what_the_outputs_show_may_be_typed(sentence):
     ("SCE is below ReSSL (S15 holds).", "'below' is not what S15 finds"),
     ("ReSSL is best (S15 holds).", "'best' is not what S15 finds"),
     ("MoCo is best (S15 holds).", "S15 compares neither side that 'best' is said of"),
+    ("SCE has fewer than ReSSL (S15 holds).", "'fewer' is not what S15 finds"),
+    ("SCE hurts and ReSSL does not (S15 holds).", "'hurts' is not what S15 finds"),
+    ("ReSSL helps more than SCE (S15 holds).", "'helps' is not what S15 finds"),
     ("SCE is above ReSSL (S15 fails).", "S15 is 'fail', where its verdict is 'hold'"),
     ("S15 does not hold.", "S15 is 'not hold'"), ("S15 holds, as does T9: T9 holds.", "T9 is 'hold'"),
     ("CD is above AD (T25 contradicts itself).", "'above' is not what T25 finds"),

@@ -38,17 +38,6 @@ def changed_recipes(runs: DataFrame) -> DataFrame:
     return means[[*COLUMNS]].rename(columns=COLUMNS)
 
 
-def by_processor(runs: DataFrame) -> DataFrame:
-    """Where runs of `repro.finished` were computed, in which precision: seeds, and objectives where they are few."""
-    ran = runs[["seed", "objectives"]].join(DataFrame([*runs["cost"]], runs.index)[["device", "precision"]])
-    rows = []
-    for (device, precision), part in ran.groupby(["device", "precision"]):
-        seeds, objectives = (sorted({*part[column]}) for column in ("seed", "objectives"))
-        rows.append({"processor": device, "precision": precision, "seeds": ", ".join(map(str, seeds)),
-                     "objectives": ", ".join(objectives) if len(objectives) < 5 else len(objectives)})
-    return DataFrame(rows)
-
-
 def shuffled_as_near(ours: Series, printed: Series) -> float:
     """The share of shuffled printed columns that come as near as ours does, each without the row furthest off.
 

@@ -36,15 +36,6 @@ def test_changed_recipes_stand_beside_the_same_seeds_of_the_recipe():
     assert fewer.loc[fewer["recipe"].isna(), "what differs"].tolist() == [row["what differs"]]
 
 
-def test_processors_have_their_seeds_and_few_objectives_by_name():
-    runs = DataFrame({"seed": [0, 1, 1, 2], "objectives": ["AE", "CE", "AE", "CE"], "cost": [
-        {"device": device, "precision": precision} for device, precision in
-        (("a", "float32"), ("a", "float32"), ("b", "float32"), ("b", "float32"))]}, index=[4, 5, 6, 7])
-    many = DataFrame({"seed": 0, "objectives": [*"abcde"], "cost": [{"device": "c", "precision": "bfloat16"}] * 5})
-    assert tried.by_processor(pd.concat([runs, many], ignore_index=True)).to_numpy().tolist() == [
-        ["a", "float32", "0, 1", "AE, CE"], ["b", "float32", "1, 2", "AE, CE"], ["c", "bfloat16", "0", 5]]
-
-
 def test_a_shuffled_column_may_leave_out_its_furthest_row_as_ours_does():
     ours, printed = Series({"a": 1.0, "b": 2.0, "c": 9.0, "d": 4.0}), Series({"b": 2.5, "a": 1.0, "c": 3.0, "d": 4.5})
 
