@@ -12,10 +12,10 @@ class NonFinite(ValueError):
     """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
 
 
-def check_shapes(advice: Mapping[str, str], /, **tensors: tuple[Tensor, str]) -> None:
+def check_shapes(**tensors: tuple[Tensor, str]) -> None:
     """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1.
 
-    Raises TypeError for what is no tensor of real numbers. `advice` says what to do about an axis, by its letter.
+    Raises TypeError for what is no tensor of real numbers.
     """
     known: dict[str, tuple[int, str]] = {}
     for name, (tensor, axes) in tensors.items():
@@ -28,9 +28,9 @@ def check_shapes(advice: Mapping[str, str], /, **tensors: tuple[Tensor, str]) ->
         for letter, size in zip(letters, shape, strict=True):
             expected, first = known.setdefault(letter, (size, name))
             if size == 0:
-                raise ValueError(f"{name} has shape {shape}, so {letter}=0; {advice[letter]}")
+                raise ValueError(f"{name} has shape {shape}, so {letter}=0; give at least one")
             if size != expected:
-                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; {advice[letter]}")
+                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; give both one size")
 
 
 def check_temperatures(**temperatures: float) -> None:

@@ -17,16 +17,6 @@ from torch.nn.functional import logsigmoid
 
 from repro.contrast.arguments import check_shapes, check_temperatures, raised
 
-_ADVICE = {
-    "N": "give one row per sample of a non-empty batch",
-    "M": "give at least one positive key per query",
-    "d": "queries, keys and negatives should come from heads of one output size",
-    "K": "the dictionary should hold at least one entry",
-    "T": "both sequences should have the same frames, at least one",
-    "T'": "the entries of the dictionary should have at least one frame",
-    "D": "all sequences should have the same coordinates per frame",
-}
-
 
 def info_nce(
     query: Tensor, key: Tensor, negatives: Tensor, temperature: float, *, excluded: Tensor | None = None
@@ -54,7 +44,7 @@ def info_nce(
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     if excluded is not None:  # with -inf a query without negatives would have NaN gradients
-        check_shapes(_ADVICE, query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
+        check_shapes(query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
         logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
     return -logsigmoid(positive - logits.logsumexp(1)).mean()
 
@@ -188,7 +178,7 @@ def attraction(query: Tensor, target: Tensor) -> Tensor:
 
     Source: taxonomy SI, Alg. 1, whose printed "+" is read as a product; averaged as in the released code.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), target=(target, "N d"))
+    check_shapes(query=(query, "N d"), target=(target, "N d"))
     query, target = raised(query, target)
     return (2 - 2 * (query * target).sum(1)).mean()
 
@@ -265,7 +255,7 @@ def sequence_contrast(
 def _checked(query: Tensor, key: Tensor, negatives: Tensor, axes: str = "N d", **temperatures: float) -> list[Tensor]:
     """Query, constant key of such axes and negatives in one precision; raises where shapes or values are odd."""
     name = "key" if axes == "N d" else "keys"
-    check_shapes(_ADVICE, **{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
+    check_shapes(**{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
     check_temperatures(**temperatures)
     return raised(query, key.detach(), negatives)
 
@@ -286,7 +276,7 @@ def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
 def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
     """Sequences in one precision; raises where shapes are odd, or lengths on the CPU leave 1 to T."""
     axes = {name: (tensor, "K T' D" if name == "negatives" else "N T D") for name, tensor in sequences.items()}
-    check_shapes(_ADVICE, **axes, lengths=(lengths, "N"))
+    check_shapes(**axes, lengths=(lengths, "N"))
     frames = sequences["decoded"].shape[1]
     if lengths.device.type == "cpu":  # elsewhere reading them would wait for the device
         shortest, longest = lengths.min().item(), lengths.max().item()

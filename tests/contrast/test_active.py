@@ -293,8 +293,8 @@ FOUR = arguments(4, 2, 3, 2)
           (((4, 3), (2, 5), (2, 2)), "d=5 in queries but d=3 in candidates"),
           (((4, 3), (2, 3), (3, 2)), "M=3 in query_inputs but M=2 in queries"),
           (((4,), (2, 3), (2, 2)), r"candidates has shape \(4,\); it should be \(P, d\)"),
-          (((0, 3), (2, 3), (2, 2)), r"candidates has shape \(0, 3\), so P=0; give one row"),
-          (((4, 3), (0, 3), (0, 2)), r"queries has shape \(0, 3\), so M=0; give one row"))),
+          (((0, 3), (2, 3), (2, 2)), r"candidates has shape \(0, 3\), so P=0; give at least one"),
+          (((4, 3), (0, 3), (0, 2)), r"queries has shape \(0, 3\), so M=0; give at least one"))),
     *((lambda read=read, convert=convert: read(convert(FOUR[0]), *FOUR[1:]), TypeError,
        rf"candidates is {kind}; it should be a torch\.Tensor of real numbers")
       for read in READS for convert, kind in (
