@@ -110,9 +110,7 @@ class Pretrainer(Learner):
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
-        monitored = [math.ceil(part * self.total_steps / MONITORED) for part in range(MONITORED)]
-        self.monitored_steps = {step for step in monitored if step < self.total_steps}
-        self.costly_steps = len(self.monitored_steps)
+        self.costly_steps = min(MONITORED, self.total_steps)
         self.shuffles = recipe.shuffle and recipe.uses("shuffle")
         self.knn1 = 0.0
         self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
@@ -124,7 +122,7 @@ class Pretrainer(Learner):
 
     def prepare(self) -> None:
         """The next batch and the learning rate; of the first step of every tenth of the training, `knn1` too."""
-        if self.taken in self.monitored_steps:
+        if self.taken * MONITORED % self.total_steps < MONITORED:
             self.knn1 = nearest_neighbour(*self.labelled())
         self._hand_batch()
         self.set_learning_rate(self.optimiser, learning_rate(self.recipe, self.taken, self.steps_per_epoch))
