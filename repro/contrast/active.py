@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 
 import torch
@@ -21,11 +21,15 @@ from torch import Generator, Tensor
 from torch.nn.functional import one_hot
 
 from repro.contrast import SAMPLERS
-from repro.contrast.arguments import check_finite, check_shapes, check_temperatures, raised
+from repro.contrast.objectives import check_shapes, check_temperatures, raised
 
 _AXES = {"candidates": "P d", "queries": "M d", "query_inputs": "M e", "a": "P d", "b": "P e"}
 _SMALLEST_NORM = 1e-12  # of a query that is normalised
 _PASSES = 1000          # of k-means, more than it needs; rounding might let it run in circles
+
+
+class NonFinite(ValueError):
+    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
 
 
 @torch.no_grad()
@@ -439,6 +443,17 @@ def _check(values: bool, /, **tensors: Tensor) -> None:
     check_shapes(**{name: (tensor, _AXES[name]) for name, tensor in tensors.items()})
     if values:
         check_finite(tensors)
+
+
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raise NonFinite with the name of the first tensor that has a value which is not finite; the host waits once."""
+    finite = torch.stack([torch.stack(torch.aminmax(tensor)).isfinite().all() for tensor in tensors.values()])
+    for (name, tensor), sound in zip(tensors.items(), finite.tolist(), strict=True):
+        if not sound:
+            raise NonFinite(
+                f"{name} has values that are not finite; look for an encoder that diverged, or for features too large "
+                f"for {str(tensor.dtype).removeprefix('torch.')}"
+            )
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:
