@@ -20,9 +20,9 @@ from torch.utils.data import DataLoader, default_collate
 from torchvision.transforms.functional import to_pil_image
 
 from benchmarks.stopwatch import CPU, Comparison, compare, pictures
+from repro.image.model import TrimmedConv2d
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import paper
-from repro.image.trimmed import TrimmedConv2d
 
 BATCH = {"small": 128, "stock": 256}
 EPOCH = 40  # steps, so that the plain loop's workers seldom start anew

@@ -105,7 +105,7 @@ def test_half_as_many_bytes_give_nearly_the_same_features(root, recordings, tmp_
     torch.testing.assert_close(features, expected, rtol=0, atol=2e-3)  # of values in [-1, 1]
 
 
-def test_weights_beyond_float16_are_refused(root, tmp_path):
+def test_weights_beyond_float16_and_of_clips_are_refused(root, tmp_path):
     run, = smoke_runs(root, "CE", units="8")
     folder = Store(root).path(run.id)
     state = restored(run, SKELETONS, torch.device("cpu")).state_dict()
@@ -114,6 +114,10 @@ def test_weights_beyond_float16_are_refused(root, tmp_path):
     with pytest.raises(ValueError, match=r"gru\.weight_hh_l0 of .* is beyond float16; leave --half out"):
         export(run.id, tmp_path / "encoder.safetensors", half=True)
     assert list(tmp_path.iterdir()) == [] and export(run.id, tmp_path / "encoder.safetensors").is_file()
+    described = json.loads((folder / "recipe.json").read_text())
+    (folder / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
+    with pytest.raises(ValueError, match="is a run of clips; weights are those of images and skeletons"):
+        export(run.id)
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

@@ -14,8 +14,7 @@ from repro.audiovisual.data import Pairs, channels_of, drawn, members, modalitie
 from repro.audiovisual.model import Encoder, Towers, crossed
 from repro.audiovisual.recipe import SELF_SUPERVISED, AudioVisualRecipe
 from repro.contrast import SAMPLERS
-from repro.contrast.active import select
-from repro.contrast.arguments import NonFinite
+from repro.contrast.active import NonFinite, select
 from repro.contrast.dictionary import Dictionary
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.contrast.objectives import info_nce

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 
 import torch
@@ -21,17 +21,15 @@ from torch import Generator, Tensor
 from torch.nn.functional import one_hot
 
 from repro.contrast import SAMPLERS
-from repro.contrast.arguments import check_finite, check_shapes, check_temperatures, raised
+from repro.contrast.objectives import check_shapes, check_temperatures, raised
 
-_ADVICE = {
-    "P": "give one row, or one flag, per candidate of a pool that is not empty",
-    "M": "give one row per sample of a batch that is not empty, to queries and query_inputs alike",
-    "d": "candidates and queries should come from heads of one output size",
-    "e": "give factors with at least one column",
-}
 _AXES = {"candidates": "P d", "queries": "M d", "query_inputs": "M e", "a": "P d", "b": "P e"}
 _SMALLEST_NORM = 1e-12  # of a query that is normalised
 _PASSES = 1000          # of k-means, more than it needs; rounding might let it run in circles
+
+
+class NonFinite(ValueError):
+    """A value is NaN or infinite, or too large to compute with: an encoder diverged."""
 
 
 @torch.no_grad()
@@ -77,7 +75,7 @@ def select(
     check_temperatures(temperature=temperature)
     if excluded is None:
         excluded = torch.zeros(len(candidates), dtype=torch.bool, device=candidates.device)
-    check_shapes(_ADVICE, candidates=(candidates, "P d"), excluded=(excluded, "P"))
+    check_shapes(candidates=(candidates, "P d"), excluded=(excluded, "P"))
     if excluded.dtype != torch.bool:
         raise TypeError(f"excluded has dtype {excluded.dtype}; it should be bool, a flag for every candidate")
     if sampler.waits and not checked:
@@ -442,9 +440,20 @@ def kmeans_plusplus(a: Tensor, b: Tensor | None = None, *, n_select: int, genera
 
 def _check(values: bool, /, **tensors: Tensor) -> None:
     """Raise unless the shapes of the tensors agree and, if their values are checked too, all are finite."""
-    check_shapes(_ADVICE, **{name: (tensor, _AXES[name]) for name, tensor in tensors.items()})
+    check_shapes(**{name: (tensor, _AXES[name]) for name, tensor in tensors.items()})
     if values:
         check_finite(tensors)
+
+
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raise NonFinite with the name of the first tensor that has a value which is not finite; the host waits once."""
+    finite = torch.stack([torch.stack(torch.aminmax(tensor)).isfinite().all() for tensor in tensors.values()])
+    for (name, tensor), sound in zip(tensors.items(), finite.tolist(), strict=True):
+        if not sound:
+            raise NonFinite(
+                f"{name} has values that are not finite; look for an encoder that diverged, or for features too large "
+                f"for {str(tensor.dtype).removeprefix('torch.')}"
+            )
 
 
 def _check_count(n_select: int, *, rows: int, admissible: int) -> None:

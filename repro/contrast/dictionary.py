@@ -60,13 +60,3 @@ def unit_noise(size: int, features: int, *, generator: torch.Generator) -> Tenso
     On the generator's device. Source: He et al. 2020, released code.
     """
     return normalize(torch.randn(size, features, generator=generator, device=generator.device), dim=1)
-
-
-def sequence_noise(size: int, frames: int, features: int, *, generator: torch.Generator) -> Tensor:
-    """Gaussian noise, the initial dictionary of decoded sequences: (size, frames, features) float32.
-
-    On the generator's device. Every coordinate of every frame has norm 1 across the entries: near 0 at papers' sizes.
-
-    Source: taxonomy, released code (there the queue keeps these contents throughout training).
-    """
-    return normalize(torch.randn(size, frames, features, generator=generator, device=generator.device), dim=0)

@@ -6,6 +6,7 @@ computed in float32 or better, also where autocast is on or features arrive in b
 ValueError with the numbers: sizes that disagree or are 0, and parameters outside of their range.
 """
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,18 +15,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid
-
-from repro.contrast.arguments import check_shapes, check_temperatures, raised
-
-_ADVICE = {
-    "N": "give one row per sample of a non-empty batch",
-    "M": "give at least one positive key per query",
-    "d": "queries, keys and negatives should come from heads of one output size",
-    "K": "the dictionary should hold at least one entry",
-    "T": "both sequences should have the same frames, at least one",
-    "T'": "the entries of the dictionary should have at least one frame",
-    "D": "all sequences should have the same coordinates per frame",
-}
 
 
 def info_nce(
@@ -54,7 +43,7 @@ def info_nce(
     positive = (query * key).sum(1) / temperature                                        # (N,)
     logits = _similarities(query, negatives, temperature)                                # (N, K)
     if excluded is not None:  # with -inf a query without negatives would have NaN gradients
-        check_shapes(_ADVICE, query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
+        check_shapes(query=(query, "N d"), negatives=(negatives, "K d"), excluded=(excluded, "N K"))
         logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
     return -logsigmoid(positive - logits.logsumexp(1)).mean()
 
@@ -188,7 +177,7 @@ def attraction(query: Tensor, target: Tensor) -> Tensor:
 
     Source: taxonomy SI, Alg. 1, whose printed "+" is read as a product; averaged as in the released code.
     """
-    check_shapes(_ADVICE, query=(query, "N d"), target=(target, "N d"))
+    check_shapes(query=(query, "N d"), target=(target, "N d"))
     query, target = raised(query, target)
     return (2 - 2 * (query * target).sum(1)).mean()
 
@@ -262,10 +251,44 @@ def sequence_contrast(
 # ------------------------------------------------------------------------------------------------ what they share
 
 
+def check_shapes(**tensors: tuple[Tensor, str]) -> None:
+    """Raise ValueError unless `name=(tensor, "N d")` has these axes, of one size per letter, all at least 1.
+
+    Raises TypeError for what is no tensor of real numbers.
+    """
+    known: dict[str, tuple[int, str]] = {}
+    for name, (tensor, axes) in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.is_complex():
+            kind = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise TypeError(f"{name} is {kind}; it should be a torch.Tensor of real numbers")
+        shape, letters = tuple(tensor.shape), axes.split()
+        if len(shape) != len(letters):
+            raise ValueError(f"{name} has shape {shape}; it should be ({', '.join(letters)})")
+        for letter, size in zip(letters, shape, strict=True):
+            expected, first = known.setdefault(letter, (size, name))
+            if size == 0:
+                raise ValueError(f"{name} has shape {shape}, so {letter}=0; give at least one")
+            if size != expected:
+                raise ValueError(f"{letter}={size} in {name} but {letter}={expected} in {first}; give both one size")
+
+
+def check_temperatures(**temperatures: float) -> None:
+    """Raise ValueError unless every temperature is positive and finite."""
+    for name, value in temperatures.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name}={value} should be positive and finite (the papers use 0.03 to 1)")
+
+
+def raised(*tensors: Tensor) -> list[Tensor]:
+    """The tensors in one precision: float32, or float64 if one of them has it."""
+    precision = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
+    return [tensor.to(precision) for tensor in tensors]
+
+
 def _checked(query: Tensor, key: Tensor, negatives: Tensor, axes: str = "N d", **temperatures: float) -> list[Tensor]:
     """Query, constant key of such axes and negatives in one precision; raises where shapes or values are odd."""
     name = "key" if axes == "N d" else "keys"
-    check_shapes(_ADVICE, **{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
+    check_shapes(**{"query": (query, "N d"), name: (key, axes), "negatives": (negatives, "K d")})
     check_temperatures(**temperatures)
     return raised(query, key.detach(), negatives)
 
@@ -286,7 +309,7 @@ def _similarities(query: Tensor, entries: Tensor, temperature: float) -> Tensor:
 def _checked_sequences(lengths: Tensor, **sequences: Tensor) -> list[Tensor]:
     """Sequences in one precision; raises where shapes are odd, or lengths on the CPU leave 1 to T."""
     axes = {name: (tensor, "K T' D" if name == "negatives" else "N T D") for name, tensor in sequences.items()}
-    check_shapes(_ADVICE, **axes, lengths=(lengths, "N"))
+    check_shapes(**axes, lengths=(lengths, "N"))
     frames = sequences["decoded"].shape[1]
     if lengths.device.type == "cpu":  # elsewhere reading them would wait for the device
         shortest, longest = lengths.min().item(), lengths.max().item()

@@ -8,6 +8,7 @@ Source: SCE supplement, implementation details; JCL supplement, ablation setting
 """
 
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -51,8 +52,8 @@ class RandomView:
 class View(RandomView):
     """Random resized crop and flip, then colour jitter, greyscale and blur by their probabilities, then normalisation.
 
-    `strong` and `weak` make the papers' two. `strength` is the largest change of brightness, contrast and saturation,
-    factors around 1, and of hue in turns, at most 0.5.
+    `strong`, `weak` and `probe` make the papers' three. `strength` is the largest change of brightness, contrast and
+    saturation, factors around 1, and of hue in turns, at most 0.5.
     """
 
     size: int                                    # pixels of a side of the view
@@ -92,24 +93,12 @@ class View(RandomView):
         return normalise(view, self.normalisation)
 
 
-def strong(size: int, normalisation: Normalisation) -> View:
-    """SCE's strong view, which is also the view of MoCo v2 and JCL (at 224 pixels)."""
-    source = f"{SCE}, its strong view; also that of {MOCO}"
-    return View(size, normalisation, jitter=0.8, greyscale=0.2, blur=0.5, source=source)
-
-
-def weak(size: int, normalisation: Normalisation) -> View:
-    """SCE's weak view: the random resized crop and the flip of the strong one alone."""
-    return View(size, normalisation, source=f"{SCE}, its weak view")
-
-
-def probe(size: int, normalisation: Normalisation) -> View:
-    """What linear evaluation on ImageNet trains on, at 224 pixels: a crop of 8 % of the area or more, and flip.
-
-    Other images take a `ShiftedView`. The share is torchvision's default, as in the released code of MoCo v2, which
-    JCL's is; JCL's supplement names no crop.
-    """
-    return View(size, normalisation, scale=(0.08, 1.0), source=f"{MOCO}, whose scale is torchvision's default")
+# Of a size and a normalisation: SCE's strong view, which is also that of MoCo v2 and JCL (at 224 pixels), and its weak
+# one. The probe on ImageNet trains on the last (JCL's supplement names no crop), others on a `ShiftedView`.
+strong = functools.partial(View, jitter=0.8, greyscale=0.2, blur=0.5,
+                           source=f"{SCE}, its strong view; also that of {MOCO}")
+weak = functools.partial(View, source=f"{SCE}, its weak view")
+probe = functools.partial(View, scale=(0.08, 1.0), source=f"{MOCO}, whose scale is torchvision's default")
 
 
 @dataclasses.dataclass(frozen=True)

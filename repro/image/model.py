@@ -3,11 +3,10 @@
 import functools
 
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import conv2d, normalize
 
 from repro.contrast.momentum import GhostBatchNorm, dealt
 from repro.image import HEADS, TRUNKS
-from repro.image.trimmed import trim
 from repro.recipe import choose
 
 
@@ -31,8 +30,36 @@ def trunk(name: str, small: bool, groups: int = 1) -> nn.Module:
         nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as the other convolutions
         network.maxpool = nn.Identity()
     network.fc = nn.Identity()
-    trim(network)
+    for module in network.modules():
+        if type(module) is nn.Conv2d:
+            module.__class__ = TrimmedConv2d  # the weights and all else stay
     return network
+
+
+class TrimmedConv2d(nn.Conv2d):
+    """`torch.nn.Conv2d` without those taps of its kernel that meet padding alone, where it has one place on the map.
+
+    The result is the same: such taps multiply zeros only, and their gradient is zero. The last stage of a ResNet with
+    the stem for large images sees an image of 32 pixels as a map of 1 x 1, where eight of nine taps go.
+
+    Not for other padding than zeros, nor for dilation.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Maps (N, out, H', W') of images (N, in, H, W)."""
+        sizes = zip(images.shape[-2:], self.kernel_size, self.stride, self.padding, strict=True)
+        taps, paddings = zip(*(_taps(*axis) for axis in sizes), strict=True)
+        weight = self.weight[:, :, *taps]
+        return conv2d(images, weight, self.bias, self.stride, paddings, groups=self.groups)
+
+
+def _taps(size: int, kernel: int, stride: int, padding: int) -> tuple[slice, int]:
+    """The taps of a kernel that meet one of `size` pixels, and the padding they still need; all, of several places.
+
+    At a single place tap t meets pixel t - padding.
+    """
+    single = 0 <= size + 2 * padding - kernel < stride
+    return (slice(padding, padding + size), 0) if single and padding < kernel else (slice(None), padding)
 
 
 def projection_head(name: str, features: int, projection: int) -> nn.Sequential:

@@ -1,6 +1,6 @@
 """Pre-training on images with MoCo v2, ReSSL, SCE or JCL; supervised training and random initialisation beside them.
 
-From top to bottom: what a step knows, the loss that each method makes of it, and the training.
+What a step knows, of which the method's loss is made (`repro.image.recipe.METHODS`), and the training.
 """
 
 import dataclasses
@@ -10,9 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from repro.contrast import objectives
 from repro.contrast.dictionary import Dictionary, unit_noise
 from repro.contrast.momentum import MomentumEncoder, encode_shuffled
 from repro.image import TRUNKS
@@ -44,49 +42,6 @@ class Batch:
     def key(self) -> Tensor:
         """(N, projection) of the only other view."""
         return self.keys[:, 0]
-
-
-# ---------------------------------------------------------------------------------------------- losses, by method
-
-
-def supervised(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """Cross entropy of the classifier, in nats."""
-    return cross_entropy(batch.query, batch.labels)
-
-
-def moco(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """InfoNCE, of MoCo v2."""
-    return objectives.info_nce(batch.query, batch.key, batch.negatives, recipe.temperature)
-
-
-def ressl(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """Cross entropy of the similarities to the dictionary, of query and key."""
-    return objectives.ressl(batch.query, batch.key, batch.negatives, recipe.temperature, recipe.key_temperature)
-
-
-def ceil(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """What SCE is beside InfoNCE and ReSSL."""
-    return objectives.ceil(batch.query, batch.key, batch.negatives, recipe.temperature)
-
-
-def sce(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """Similarity contrastive estimation."""
-    target = (recipe.key_temperature, recipe.weight, recipe.masked_positive)
-    return objectives.sce(batch.query, batch.key, batch.negatives, recipe.temperature, *target)
-
-
-def jcl(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """JCL, with the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
-    strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
-    return objectives.jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
-
-
-def vanilla(batch: Batch, recipe: ImageRecipe) -> Tensor:
-    """The mean of InfoNCE over several keys, JCL's baseline."""
-    return objectives.vanilla(batch.query, batch.keys, batch.negatives, recipe.temperature)
-
-
-# ---------------------------------------------------------------------------------------------- the training
 
 
 class Pretrainer(Learner):
@@ -155,9 +110,7 @@ class Pretrainer(Learner):
         self.shuffle_generator = torch.Generator().manual_seed(shuffle)
         self.steps_per_epoch = max(1, len(self.members) // recipe.batch)
         self.total_steps = recipe.epochs * self.steps_per_epoch if trains(recipe) else 0
-        monitored = [math.ceil(part * self.total_steps / MONITORED) for part in range(MONITORED)]
-        self.monitored_steps = {step for step in monitored if step < self.total_steps}
-        self.costly_steps = len(self.monitored_steps)
+        self.costly_steps = min(MONITORED, self.total_steps)
         self.shuffles = recipe.shuffle and recipe.uses("shuffle")
         self.knn1 = 0.0
         self.order = ShuffledBatches(self.members, self.steps_per_epoch, self.order_generator, recipe.batch)
@@ -169,7 +122,7 @@ class Pretrainer(Learner):
 
     def prepare(self) -> None:
         """The next batch and the learning rate; of the first step of every tenth of the training, `knn1` too."""
-        if self.taken in self.monitored_steps:
+        if self.taken * MONITORED % self.total_steps < MONITORED:
             self.knn1 = nearest_neighbour(*self.labelled())
         self._hand_batch()
         self.set_learning_rate(self.optimiser, learning_rate(self.recipe, self.taken, self.steps_per_epoch))

@@ -1,7 +1,7 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views.
 
 From top to bottom: the values of data sets, the methods, the recipe, its presets, the study. Another method is one more
-`Method`, and its loss a function of `repro.image.pretrain`. Recipes name what needs torch, and import none of it.
+`Method`, and its loss an objective of `repro.contrast`. Recipes name what needs torch, and import none of it.
 """
 
 import dataclasses
@@ -22,7 +22,6 @@ TOO_SMALL = 16  # pixels of images, for the stem for large ones
 SCE, SCE_CODE = "SCE supplement", "SCE, released code, resnet18_cifar10.yaml"
 JCL, JCL_CODE = "JCL supplement", "JCL, released code"
 MOCO, RESSL_CODE = "MoCo v2, released code", "ReSSL, released code"
-TRAINER = "repro.image.pretrain"  # which has the losses
 
 BEST: dict[str, tuple[float, float]] = {  # SCE's best temperatures; other data sets take those of the released code
     "cifar10": (0.2, 0.10),
@@ -76,6 +75,28 @@ DATA: dict[str, Values] = {  # where the recipe of one of the papers' data sets 
 }
 
 Loss = Callable[[Any, Any], Any]  # of a `pretrain.Batch` and a recipe: the scalar mean over the batch
+OBJECTIVES = "repro.contrast.objectives"
+cross_entropy, jcl = Lazy("torch.nn.functional", "cross_entropy"), Lazy(OBJECTIVES, "jcl")
+
+
+def objective(name: str, keys: str, *settings: str) -> Loss:
+    """The loss that is an objective of that name: of queries, "key" or "keys", the dictionary, and fields."""
+    compute = Lazy(OBJECTIVES, name)
+    return lambda batch, recipe: compute(
+        batch.query, getattr(batch, keys), batch.negatives, *(getattr(recipe, setting) for setting in settings)
+    )
+
+
+info_nce, ceil = objective("info_nce", "key", "temperature"), objective("ceil", "key", "temperature")
+vanilla = objective("vanilla", "keys", "temperature")
+ressl = objective("ressl", "key", "temperature", "key_temperature")
+sce = objective("sce", "key", "temperature", "key_temperature", "weight", "masked_positive")
+
+
+def ramped_jcl(batch: Any, recipe: "ImageRecipe") -> Any:
+    """JCL, with the weight of the covariance ramped to strength (e + 1) / E in epoch e of E."""
+    strength = recipe.strength * (batch.epoch + 1) / recipe.epochs if recipe.ramp else recipe.strength
+    return jcl(batch.query, batch.keys, batch.negatives, recipe.temperature, strength)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,25 +157,22 @@ METHODS = {
     for method in (
         Method(name="random", loss=None, key="none", dictionary=False),
         Method(
-            name="supervised", loss=Lazy(TRAINER, "supervised"), key="none", dictionary=False, labels=True,
-            values=lambda dataset: {"query_view": ("weak", "assumed: crop and flip")},
+            name="supervised", loss=lambda batch, recipe: cross_entropy(batch.query, batch.labels), key="none",
+            dictionary=False, labels=True, values=lambda dataset: {"query_view": ("weak", "assumed: crop and flip")},
         ),
-        Method(name="moco", loss=Lazy(TRAINER, "moco"), values=_values_of_moco, fields=("temperature",)),
+        Method(name="moco", loss=info_nce, values=_values_of_moco, fields=("temperature",)),
         Method(
-            name="ressl", loss=Lazy(TRAINER, "ressl"),
+            name="ressl", loss=ressl,
             values=lambda dataset: {"temperature": (0.1, RESSL_CODE), "key_temperature": (0.04, RESSL_CODE)},
             fields=("temperature", "key_temperature", "whole_query"),
         ),
         Method(
-            name="sce", loss=Lazy(TRAINER, "sce"), values=_values_of_sce,
+            name="sce", loss=sce, values=_values_of_sce,
             fields=("temperature", "key_temperature", "whole_query", "weight", "masked_positive"),
-            parts={"InfoNCE": Lazy(TRAINER, "moco"), "ReSSL": Lazy(TRAINER, "ressl"), "Ceil": Lazy(TRAINER, "ceil")},
+            parts={"InfoNCE": info_nce, "ReSSL": ressl, "Ceil": ceil},
         ),
-        Method(
-            name="jcl", loss=Lazy(TRAINER, "jcl"), values=_values_of_jcl,
-            fields=("temperature", "keys", "strength", "ramp"),
-        ),
-        Method(name="vanilla", loss=Lazy(TRAINER, "vanilla"), values=_values_of_jcl, fields=("temperature", "keys")),
+        Method(name="jcl", loss=ramped_jcl, values=_values_of_jcl, fields=("temperature", "keys", "strength", "ramp")),
+        Method(name="vanilla", loss=vanilla, values=_values_of_jcl, fields=("temperature", "keys")),
     )
 }
 

@@ -142,8 +142,7 @@ def load(
         made = ntu.source(root and Path(root), pipeline=pipeline, subset=subset).load()
         return _of_prepared("ntu (subset)" if subset else "ntu", made, split)
     members = files.verified_members(declared, manifest.data_root() if root is None else Path(root))
-    made_by = code.of_files("skeleton/performers.py", "skeleton/pipelines.py", "skeleton/readers.py",
-                            "skeleton/synthetic.py")
+    made_by = code.of_files("skeleton/pipelines.py", "skeleton/readers.py", "skeleton/synthetic.py")
     made_of = f"{declared.skeletons}\n{files.content_digest(members)}\n{made_by}"
     read = functools.partial(readers.read, members, declared)  # files are checked every time, and read once
     return prepare(declared, made_once(name, made_of, read) if members else read(), split, pipeline)

@@ -4,8 +4,9 @@ import copy
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from repro.contrast.dictionary import Dictionary, sequence_noise, unit_noise
+from repro.contrast.dictionary import Dictionary, unit_noise
 from repro.contrast.momentum import MomentumEncoder, follow
 from repro.run.evaluate import nearest_neighbour
 from repro.run.learner import Learner, ShuffledBatches, seeds
@@ -64,8 +65,8 @@ class Pretrainer(Learner):
         drawn = torch.Generator().manual_seed(noise)
         self.dictionary = Dictionary(unit_noise(recipe.dictionary, recipe.projection, generator=drawn))
         crop, drawn = min(recipe.td_crop or self.longest, self.longest), torch.Generator().manual_seed(sequences)
-        entries = sequence_noise(recipe.sequence_dictionary, crop, features, generator=drawn)
-        self.sequence_dictionary = Dictionary(entries)
+        entries = torch.randn(recipe.sequence_dictionary, crop, features, generator=drawn)
+        self.sequence_dictionary = Dictionary(normalize(entries, dim=0))  # near 0, as in the released code
         for module in (self.model, self.dictionary, self.sequence_dictionary, self.keys):
             module.to(device)
         self.optimiser = OPTIMISER(self.model.parameters(), lr=recipe.learning_rate, fused=True)

@@ -9,6 +9,7 @@ import numpy as np
 from repro.data.manifest import Manifest
 from repro.recipe import choose
 from repro.skeleton.pipelines import Recording
+from repro.skeleton.synthetic import generate
 
 Members = Sequence[tuple[str, bytes]]
 UCLA_NAME = re.compile(r"a(\d\d)_s(\d\d)_e\d\d_v(\d\d)\.json")
@@ -27,14 +28,7 @@ def ucla(members: Members, declared: Manifest) -> Iterator[Recording]:
         yield Recording(frames, UCLA_ACTIONS.index(action), subject, view)
 
 
-def synthetic(members: Members, declared: Manifest) -> Iterator[Recording]:
-    """The bundled skeletons, of no file."""
-    from repro.skeleton.synthetic import generate
-
-    yield from generate()
-
-
-READERS: dict[str, Reader] = {read.__name__: read for read in (ucla, synthetic)}
+READERS: dict[str, Reader] = {"ucla": ucla, "synthetic": lambda members, declared: generate()}
 
 
 def read(members: Members, declared: Manifest) -> dict[str, np.ndarray]:

@@ -38,6 +38,7 @@ def test_fifo_takes_the_first_admissible_candidates():
     excluded = torch.tensor([True, False, False, True, False, True, False, False])
     assert rows_of("fifo", tensors, n_select=5, excluded=excluded) == [1, 2, 4, 6, 7]
     assert rows_of("fifo", tensors, n_select=8) == list(range(8))
+    assert rows_of("fifo", STILL, n_select=8, normalised=True) == list(range(8))  # it looks at no query
 
 
 @NORMALISED
@@ -214,43 +215,6 @@ def test_float32_selection_is_that_of_float64(normalised):
     assert rows == rows_of("gradient", [tensor.double() for tensor in tensors], n_select=60, normalised=normalised)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("place, name", [(0, "candidates"), (1, "queries"), (2, "query_inputs")])
-def test_values_that_are_not_finite_are_named(place, name, value):
-    tensors = arguments(8, 3, 4, 2)
-    tensors[place][2, 1] = value
-    reads = [lambda strategy=strategy: rows_of(strategy, tensors, n_select=2) for strategy in SAMPLERS]
-    for read in [*reads, lambda: gradient_factors(*tensors)]:
-        with pytest.raises(ValueError, match=f"^{name} has values that are not finite"):
-            read()
-
-
-@pytest.mark.parametrize(("strategy", "scales", "normalised", "name"), [
-    ("ohem", (1e30, 1e30), False, "the loss of candidates"),
-    ("gradient", (1e30, 1e30), False, "the gradients of candidates"),
-    ("released", (1e30, 1e30), False, "the gradient of the candidates"),
-    *((strategy, (1, None), True, "the norm of queries") for strategy in ("gradient", "ohem", "released")),
-])
-def test_what_leaves_the_range_on_the_way_is_named(strategy, scales, normalised, name):
-    """The largest float32 is 3.4e38; four times 2e38 are within it one by one, and their norm is not."""
-    candidates, queries, inputs = arguments(8, 3, 4, 2, dtype=torch.float32)
-    queries = queries.sign() * 2e38 if scales[1] is None else queries * scales[1]
-    with pytest.raises(ValueError, match=rf"^{name}.* not finite; look for an encoder that diverged, .* for float32"):
-        rows_of(strategy, (candidates * scales[0], queries, inputs), n_select=2, normalised=normalised)
-
-
-def test_a_query_without_direction_is_named_where_it_is_normalised_and_looked_at():
-    tensors = arguments(6, 4, 3, 2)
-    tensors[1][2] = 0
-    for strategy, sampler in SAMPLERS.items():
-        rows_of(strategy, tensors, n_select=2)
-        if sampler.posterior:
-            with pytest.raises(ValueError, match=r"row 2 of queries has norm 0\.0, which should be at least 1e-12"):
-                rows_of(strategy, tensors, n_select=2, normalised=True)
-        else:
-            rows_of(strategy, tensors, n_select=2, normalised=True)
-
-
 # ---------------------------------------------------------------------------------------------- wrong arguments
 
 
@@ -259,8 +223,17 @@ def chosen(strategy="gradient", tensors=None, **given):
     return select(strategy, *(tensors or arguments(8, 3, 4, 2)), **given)
 
 
+def broken(place, value, times=1.0):
+    """Arguments in float32 of which one has a row of this value; candidates and queries are so many times as large."""
+    tensors = arguments(8, 3, 4, 2, dtype=torch.float32)
+    tensors[place][2] = value
+    return [tensors[0] * times, tensors[1] * times, tensors[2]]
+
+
 NEITHER = torch.arange(8) < 3
+STILL = broken(1, 0)  # a query without direction
 A, B = torch.ones(4, 2), torch.ones(3, 3)
+LOOKING = [name for name, sampler in SAMPLERS.items() if sampler.posterior]
 READS = gradient_factors, lambda *tensors, **given: chosen(tensors=tensors, **given)
 FOUR = arguments(4, 2, 3, 2)
 
@@ -293,8 +266,8 @@ FOUR = arguments(4, 2, 3, 2)
           (((4, 3), (2, 5), (2, 2)), "d=5 in queries but d=3 in candidates"),
           (((4, 3), (2, 3), (3, 2)), "M=3 in query_inputs but M=2 in queries"),
           (((4,), (2, 3), (2, 2)), r"candidates has shape \(4,\); it should be \(P, d\)"),
-          (((0, 3), (2, 3), (2, 2)), r"candidates has shape \(0, 3\), so P=0; give one row"),
-          (((4, 3), (0, 3), (0, 2)), r"queries has shape \(0, 3\), so M=0; give one row"))),
+          (((0, 3), (2, 3), (2, 2)), r"candidates has shape \(0, 3\), so P=0; give at least one"),
+          (((4, 3), (0, 3), (0, 2)), r"queries has shape \(0, 3\), so M=0; give at least one"))),
     *((lambda read=read, convert=convert: read(convert(FOUR[0]), *FOUR[1:]), TypeError,
        rf"candidates is {kind}; it should be a torch\.Tensor of real numbers")
       for read in READS for convert, kind in (
@@ -303,6 +276,18 @@ FOUR = arguments(4, 2, 3, 2)
     *((lambda read=read, value=value: read(*FOUR, temperature=value), ValueError,
        "temperature=.* should be positive and finite")
       for read in READS for value in (0.0, -1.0, math.nan, math.inf)),
+    *((lambda read=read, place=place, value=value: read(*broken(place, value)), ValueError,
+       f"^{name} has values that are not finite")
+      for read in READS for place, name in enumerate(("candidates", "queries", "query_inputs"))
+      for value in (math.nan, math.inf, -math.inf)),
+    *((lambda strategy=strategy: chosen(strategy, broken(2, 0, times=1e30)), ValueError,
+       f"^{name}.* not finite; look for an encoder that diverged, .* for float32") for strategy, name in (
+           ("ohem", "the loss of candidates"), ("gradient", "the gradients of candidates"),
+           ("released", "the gradient of the candidates"))),
+    *((lambda strategy=strategy: chosen(strategy, broken(1, 2e38), normalised=True), ValueError,
+       "^the norm of queries has values that are not finite") for strategy in LOOKING),  # four times this, squared
+    *((lambda strategy=strategy: chosen(strategy, STILL, normalised=True), ValueError,
+       r"row 2 of queries has norm 0\.0, which should be at least 1e-12") for strategy in LOOKING),
 ])
 def test_impossible_arguments_are_refused(call, error, message):
     with pytest.raises(error, match=message):

@@ -55,20 +55,16 @@ def network(request, monkeypatch):
         ("moco", {"head": "moco_v2"}),
         ("jcl", {"head": "sce", "size": 12, "resize": 12}),
         ("moco", {"batch": 20}),
+        *((method, {"data": made_up(train=17, unlabeled=25)}) for method in ("moco", "supervised")),  # 3 steps and 2
     ],
     ids=str,
 )
 def test_steps_over_two_epochs_are_the_slow_ones(network, method, changes):
+    """Unlabelled images are for pre-training, labelled ones for supervision."""
     fast = learner(method, **changes)
-    assert fast.steps_per_epoch == (1 if "batch" in changes else 2)
-    assert_same_training(fast, Slow(fast, network), 3 if changes else 5)
-
-
-@pytest.mark.parametrize("method", ["moco", "supervised"])
-def test_unlabeled_images_are_for_pre_training_and_labelled_ones_for_supervision(network, method):
-    fast = learner(method, data=made_up(train=17, unlabeled=25))
-    assert fast.steps_per_epoch == {"moco": 3, "supervised": 2}[method]
-    assert_same_training(fast, Slow(fast, network), 4)
+    slow = Slow(fast, network)
+    assert fast.steps_per_epoch == slow.steps_per_epoch
+    assert_same_training(fast, slow, 3 if changes else 5)
 
 
 def test_the_logged_parts_of_sce_make_its_loss():

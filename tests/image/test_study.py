@@ -1,26 +1,19 @@
-"""How images are trained and measured, also along training, and the weights that a run leaves."""
+"""How images are trained and measured, also along training, and the model of a state."""
 
 import dataclasses
 import itertools
-import json
 
 import pytest
 import torch
-from ended import finish
 from made_up_images import made_up, use_tiny_trunk
-from made_up_study import run_of
-from tqdm import tqdm
 
-from repro.encoders import export, load
 from repro.image import augment, study
 from repro.image.augment import CentredView, ShiftedView, normalisation
 from repro.image.data import data_of
 from repro.image.pretrain import Pretrainer
 from repro.image.recipe import IMAGES, paper, smoke
-from repro.run import group, training
+from repro.run import group
 from repro.run.evaluate import linear_probe
-from repro.run.store import Store
-from repro.run.training import checkpoint, restored
 
 CPU = torch.device("cpu")
 DIGITS = normalisation("digits")
@@ -123,46 +116,16 @@ def test_an_augmented_probe_sees_other_views_of_every_image_in_every_epoch(data,
     assert knn1 == study.measure(learner(data, seed=6, probe_view="centred"))["knn1"]  # of images as they are
 
 
-@pytest.fixture
-def store(runs_root, monkeypatch, data):
-    """An empty store; every recipe's data are the made-up ones."""
-    monkeypatch.setattr("repro.image.data.load_once", lambda *_, **__: data)
-    return Store(runs_root)
-
-
-def small_run(method="moco", **changes):
-    changes = SMALL | {"probe_view": "crop"} | changes
-    return run_of(IMAGES, smoke("digits", method, **changes), 5, "smoke", changes)
-
-
-def trained(store, chosen):
-    """The result of the run, and its folder."""
-    folder = store.folder(chosen)
-    with folder.claim():
-        folder.finish(finish(training.train(folder, tqdm(disable=True), study=IMAGES, device=CPU)))
-    return folder.result, folder
-
-
-def test_weights_are_written_and_read_back_of_images_and_skeletons_alone(store, data, tmp_path):
-    chosen = small_run("moco", channels_last=True, groups=2, head="moco_v2")
-    _, folder = trained(store, chosen)
-    path = export(chosen.id, tmp_path / "encoder.safetensors")
-    model = study.trained_model(checkpoint(chosen.id), chosen.recipe)
+def test_the_model_of_a_state_gives_the_features_that_were_evaluated(data):
+    pretrainer = learner(data, "moco", channels_last=True, groups=2, head="moco_v2")
+    pretrainer.step()
+    expected = pretrainer.features(torch.arange(len(data.images)))
+    model = study.trained_model(pretrainer.state_dict(), pretrainer.recipe)
+    images = CentredView(8, DIGITS, 8)(data.images)
     assert not model.training
-    again = restored(chosen, IMAGES, CPU)
-    assert again.taken == 4
-    index, images = torch.arange(len(data.images)), CentredView(8, DIGITS, 8)(data.images)
-    expected = again.features(index)
     with torch.no_grad():
         torch.testing.assert_close(model.features(images), expected)
-        torch.testing.assert_close(model(images), again.model.embed(expected))
-    encoder = load(path)
-    torch.testing.assert_close(encoder(data.images), expected)
-    assert encoder.view == CentredView(8, DIGITS, 8) and encoder.recipe == chosen.recipe.to_dict()
-    described = json.loads((folder.path / "recipe.json").read_text())
-    (folder.path / "recipe.json").write_text(json.dumps(described | {"study": "clips"}))
-    with pytest.raises(ValueError, match="is a run of clips; weights are those of images and skeletons"):
-        export(chosen.id)
+        torch.testing.assert_close(model(images), pretrainer.model.embed(expected))
 
 
 def test_examples_show_an_image_of_every_class_and_two_views():

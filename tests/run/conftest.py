@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from made_up_training import RUNS
 
-from repro.contrast.arguments import raised
+from repro.contrast.objectives import raised
 from repro.data import manifest
 from repro.run.store import Store
 

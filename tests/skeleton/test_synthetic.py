@@ -5,7 +5,7 @@ import itertools
 
 import torch
 
-from repro.skeleton import DATASETS, data, performers, readers
+from repro.skeleton import DATASETS, data, readers, synthetic
 
 BUNDLED = "b588a5a975f40446e2a819c351b7f4a52ce2c9e70e0fdc430b2020aaf23b631e"
 
@@ -18,7 +18,7 @@ def test_everybody_does_everything_before_every_camera():
     assert sorted(found) == sorted(4 * [*itertools.product(range(10), range(1, 11), (1, 2, 3))])
     assert torch.equal(loaded.train, loaded.views < 3) and torch.equal(loaded.test, loaded.views == 3)
     body = DATASETS["synthetic"].skeletons
-    assert tuple(performers.ACTIONS) == readers.UCLA_ACTIONS and len(loaded.actions) == 10
+    assert tuple(synthetic.ACTIONS) == readers.UCLA_ACTIONS and len(loaded.actions) == 10
     assert body == dataclasses.replace(DATASETS["ucla"].skeletons, reader="synthetic")
-    assert body.bones == performers.BONES and body.joints == performers.JOINTS
+    assert body.bones == synthetic.BONES and body.joints == synthetic.JOINTS
     assert loaded.digest == BUNDLED
