@@ -19,6 +19,7 @@ from pandas.io.formats.style import Styler
 from repro.data import manifest
 from repro.experiments import check_parameters, committed_of, find_table, runs_of
 from repro.recipe import choose
+from repro.report.claims import verdict_in_words
 from repro.report.statistics import holm
 from repro.report.text import decimals_of, in_terms, in_text, markdown, remarks
 from repro.run import device as devices
@@ -110,25 +111,25 @@ def shown(table: DataFrame, precision: int = 2) -> Styler:
 def sentences(claims: DataFrame, *names: str) -> Markdown:
     """Judged claims (of `repro.papers.sources.judged`) by their ids: what the paper says, the verdict, the numbers."""
     rows = claims.set_index("id").loc[[choose("claim", name, claims["id"]) for name in names]].reset_index()
-    says = "\N{LEFT DOUBLE QUOTATION MARK}" + rows["claim"] + "\N{RIGHT DOUBLE QUOTATION MARK}"
-    shorter = {r" \([\d and]+ runs\)": "", r"p (?:[\d.]+e-\d+|0\.000\d+)": "p < 0.001"}
-    measured = rows["evidence"].replace(shorter, regex=True)
-    columns = {"": rows["id"], "the paper says": says, "here": rows["verdict"], "measured": measured}
+    measured = rows["evidence"].str.replace(r" \([\d and]+ runs\)", "", regex=True)
+    here = [verdict_in_words(*row) for row in rows[["verdict", "p", "level"]].itertuples(index=False)]
+    columns = {"": rows["id"], "the paper, in our words": rows["claim"], "here": here, "measured": measured}
     return Markdown(markdown(DataFrame(columns)))
 
 
 def differences(numbers: DataFrame, *names: str) -> Markdown:
     """The differences behind judged claims (of `repro.papers.sources.judged`) by their ids, those with an error.
 
-    Beside difference and standard error: the upper end of the 95 % interval; p corrected by Holm over these; the
-    difference that four of five such experiments would find, and about how many seeds of each side would show this one
-    as often.
+    Beside difference and standard error: the upper limit at 95 %, one-sided as verdicts are; p corrected by Holm over
+    these; the difference that four of five such experiments would find, and about how many seeds of each side would
+    show this one as often, unless it lies within its own error.
     """
     rows = numbers[numbers["id"].isin(names) & numbers["error"].gt(0) & numbers["runs"].ne("")]
     seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
+    seeds = (seeds * (rows["detectable"] / rows["value"]) ** 2).where(rows["value"].abs() > rows["error"])
     columns = {"": rows["id"], "compared": rows["compared"].map(in_terms), "difference": rows["value"],
-               "s.e.": rows["error"], "at most": rows["value"] + rows["reach"], "corrected p": holm(rows["p"]),
-               "detectable": rows["detectable"], "seeds": seeds * (rows["detectable"] / rows["value"]) ** 2}
+               "s.e.": rows["error"], "at most": rows["at_most"], "corrected p": holm(rows["p"]),
+               "detectable": rows["detectable"], "seeds": seeds}
     return Markdown(markdown(DataFrame(columns), {name: 0 if name == "seeds" else 3 for name in [*columns][2:]}))
 
 

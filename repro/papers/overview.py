@@ -28,7 +28,8 @@ def beside(numbers: DataFrame) -> DataFrame:
 
     Its column `ours` names a difference of a claim ("C93: gradient over random"), or a row of an experiment by a query
     ("taxonomy_ucla: objectives == 'CE'"), which has the printed number, too. Else `printed` names a difference of a
-    claim about printed numbers, or all of one ("C24"), and `on` the data of these. What names nothing is shown.
+    claim about printed numbers, and `on` the data of these. Each may name all of a claim ("C24"), which are shown from
+    the least to the greatest. What names nothing is shown.
 
     Args:
         numbers: of `repro.papers.sources.judged`.
@@ -45,6 +46,8 @@ def beside(numbers: DataFrame) -> DataFrame:
         elif colon:
             found = results(name).query(query)
             ours, theirs = measured(found)[0], f"{found['printed'].item():.2f}"
+        elif ours in least:
+            ours = f"{least[ours]:+.1f} to {greatest[ours]:+.1f}"
         if theirs in differences:
             theirs = f"{differences[theirs].value:+.1f}"
         elif theirs in least:

@@ -438,8 +438,8 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
 
     Returns:
         By id: verdict, p (see `Decision`), level and evidence (the numbers in one line). And the numbers, a row for
-        each comparison: id, compared, value, error, p (two-sided, of no difference), reach and detectable (see
-        `statistics.Estimate`), runs.
+        each comparison: id, compared, value, error, p (two-sided, of no difference), at_most (the upper
+        limit of the one-sided test), detectable (see `statistics.Estimate`), runs.
     """
     verdicts, numbers = {}, []
     for name, claim in claims.items():
@@ -449,10 +449,10 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
             raise ValueError(f"{claim.file}, entry {name}: {error}") from error
         verdicts[name] = verdict, p, level, in_words(estimates)
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
-                     "reach": number.reach(), "detectable": number.detectable(),
+                     "at_most": number.value + number.reach(1 - 2 * ERROR), "detectable": number.detectable(),
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
     judged = DataFrame.from_dict(verdicts, orient="index", columns=["verdict", "p", "level", "evidence"])
-    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "reach", "detectable", "runs"])
+    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "at_most", "detectable", "runs"])
 
 
 def would_not_survive(claims: DataFrame) -> list[str]:
@@ -483,13 +483,20 @@ def in_words(numbers: Numbers) -> str:
             part = [part[0], part[-1]]
         for name, number in part:
             if uncertain:
-                error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}, p {number.p():.2g}"
+                error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
                 runs = f" ({' and '.join(map(str, number.runs))} runs)" if number.runs else ""
                 texts.append(f"{name} {number.value:+.3g}, s.e. {error}{runs}")
             else:
                 texts.append(f"{name} {number.value:.4g}")
     missing = len(numbers) - len(known)
     return "; ".join([*texts, *([f"not run: {missing}"] if missing and known else [])])
+
+
+def verdict_in_words(verdict: str, p: float, level: str) -> str:
+    """A verdict with its p (see `Decision`), where runs decide it: "holds, p 0.031"."""
+    if math.isnan(p) or level not in (PAPER, SHORTENED, BUNDLED):
+        return verdict
+    return f"{verdict}, p < 0.001" if p < 0.001 else f"{verdict}, p {p:.2g}"
 
 
 def difference_in_words(value: float, error: float, p: float) -> str:
@@ -507,7 +514,8 @@ def table(claims: DataFrame, discrepancies: DataFrame) -> str:
     """
     rows = []
     for row in claims.itertuples():
-        rows.append((row.id, [row.verdict, row.level], [f"{row.paper}, {row.place}: {row.claim}", row.evidence]))
+        verdict = verdict_in_words(row.verdict, row.p, row.level)
+        rows.append((row.id, [verdict, row.level], [f"{row.paper}, {row.place}: {row.claim}", row.evidence]))
     for row in discrepancies.itertuples():
         sentence = f"{row.paper}, {row.place}: {row.paper_says}; but: {row.others_say} [here: {row.here}]"
         rows.append((row.id, ["discrepancy"], [sentence, row.measured]))

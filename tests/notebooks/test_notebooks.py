@@ -184,12 +184,12 @@ def test_differences_say_what_they_exclude_and_how_many_seeds_would_show_them():
     for name, (value, error, runs) in rows.items():
         estimate = Estimate(value, error, 1e6, runs)
         numbers.append({"id": name, "compared": "a over b", "value": value, "error": error, "p": estimate.p(),
-                        "reach": estimate.reach(), "detectable": estimate.detectable(),
+                        "at_most": value + 1.645 * error, "detectable": estimate.detectable(),
                         "runs": " and ".join(map(str, runs))})
     lines = notebook.differences(DataFrame(numbers), "C2", "C1", "C3").data.splitlines()
     assert lines[0] == "|  | compared | difference | s.e. | at most | corrected p | detectable | seeds |"
-    assert lines[2:] == ["| C1 | a over b | 0.500 | 0.200 | 0.892 | 0.025 | 0.560 | 5 |",  # 4 (0.56 / 0.5)^2
-                         "| C2 | a over b | -2.000 | 1.000 | -0.040 | 0.046 | 2.802 | 3 |"]  # 1.5 (2.8 / 2)^2
+    assert lines[2:] == ["| C1 | a over b | 0.500 | 0.200 | 0.829 | 0.025 | 0.560 | 5 |",  # 4 (0.56 / 0.5)^2
+                         "| C2 | a over b | -2.000 | 1.000 | -0.355 | 0.046 | 2.802 | 3 |"]  # 1.5 (2.8 / 2)^2
 
 
 def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):
