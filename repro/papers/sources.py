@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -36,6 +37,7 @@ from repro.run.store import everything
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
+FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, with tables that no run changes
 FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 
@@ -83,9 +85,10 @@ def reader() -> Callable[..., Results]:
     is no experiment or printed table of a name, or if two experiments share runs, and so does this if a name is of two
     of these.
     """
-    runs = everything()
-    derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
-    known = {*papers.saved(), *papers.lines()}
+    runs, known, made = everything(), {*papers.saved(), *papers.lines()}, papers.offered("DERIVED", "claims")
+    derived = papers.joined("derived table", {
+        paper: {path.stem: path for kind in FIXED for path in folder.glob(f"{kind}/*.csv")} | made.get(paper, {})
+        for paper, folder in papers.folders().items()})
     if both := derived.keys() & known:
         raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
 
@@ -98,9 +101,9 @@ def reader() -> Callable[..., Results]:
         if name not in derived:
             results = by_seed(experiments.find(name), runs)
             return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
+        if isinstance(derived[name], Path):
+            return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
-        if not source:
-            return Results(make(), [], CLOSED)
         results = one(source)
         if results.rows.empty:
             return NOTHING
