@@ -42,7 +42,6 @@ from repro.report.claims import (
 )
 from repro.run.store import COLUMNS
 
-NAN = float("nan")
 TITLES = ("CM-ACC", "JCL", "SCE", "taxonomy")
 
 
