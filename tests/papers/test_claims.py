@@ -120,13 +120,6 @@ def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed)
         assert found["error"] == pytest.approx(deviation * math.sqrt(2 / len(differences)))
 
 
-def test_sentences_on_large_dictionaries_are_held_against_the_keys_that_they_name(committed):
-    """Beyond 10,000: nothing is compared with 2,048 keys, which are as few as "up to about 1,000" are not."""
-    claims = [claim for _, claim in papers.claims().values() if claim.experiment == "dictionary_with_headroom"]
-    assert {claim.first["dictionary"] for claim in claims} == {32768}
-    assert [claim.second for claim in claims] == 6 * [{"dictionary": 8192}]
-
-
 def test_a_row_that_scatters_is_left_out_of_paired_errors(committed):
     """In Zipf's pool OHEM scatters 4.7 times as far as the median sampler; CM-ACC without the layer on drawings."""
     found = number(committed, "C80", "gradient over feature, diversity_zipf, video")
@@ -219,8 +212,8 @@ def test_numbers_known_beforehand(committed, claim, compared, value):
 
 @pytest.mark.parametrize(("of", "share"), [("id", 0.6), ("recipe", 0.5)])
 def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, monkeypatch, of, share):
-    """Without any run what needs training is not run. Where a comparison of a claim is lost, or a run behind a derived
-    table, it does not hold, and fails only if it does with all runs.
+    """Where a comparison of a claim is lost, or a run behind a derived table, it does not hold, and fails only if it
+    does with all runs.
     """
     claims, numbers, _ = committed
     runs, derived = sources.everything(), papers.joined("derived table", papers.offered("DERIVED", "claims"))
@@ -246,8 +239,6 @@ def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, monke
     for name, verdict in verdicts[0]["verdict"].items():
         if name in from_lost or told[0].get(name, set()) - told[1].get(name, set()):
             assert verdict in {"undecided", "not run"} | ({"fails"} & {claims.at[name, "verdict"]}), name
-    if share == 1:
-        assert (verdicts[0]["verdict"] == "not run").all()
 
 
 def test_claims_of_one_paper_and_verdict():

@@ -119,10 +119,32 @@ def selected_negatives(runs: Sequence[Run], device: str = "auto") -> DataFrame:
 
 
 def _selected_negatives(run: Run, device: torch.device) -> DataFrame:
-    learner = restored(run, CLIPS, device)
+    learner, recipe, parts = restored(run, CLIPS, device), run.recipe, []
     learner.towers.train()
-    batch = drawn(learner.members, run.recipe.batch, torch.Generator().manual_seed(run.seed))
-    return pd.concat([_picked(learner, modality, batch, run.seed) for modality in MODALITIES], ignore_index=True)
+    batch = drawn(learner.members, recipe.batch, torch.Generator().manual_seed(run.seed))
+    names = np.array(learner.data.classes)[learner.data.categories]
+    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
+    factor = 1 / recipe.posterior_temperature if recipe.normalised else 1.0  # which `gradients` leaves out
+    for modality in MODALITIES:
+        query, hidden, _ = embedded(learner, OTHER[modality], batch)
+        pool, items = learner.pools[modality], learner.pooled[modality].cpu()
+        excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
+        # In float64, for the sum cancels: 0 may come out as 1e-6.
+        squared = gradients(*(tensor.double() for tensor in (pool, query, hidden)), **posterior).norms
+        norms = squared.clamp_(min=0).sqrt_().mul_(factor).to(pool.dtype).cpu()
+        ranked = norms[~excluded].sort().values
+        nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
+        candidates = DataFrame({
+            "item": items, "category": names[items], "gradient_norm": norms,
+            "smaller": 100 * torch.searchsorted(ranked, norms) / len(ranked),
+            "nearest": nearest, "nearest_category": names[nearest],
+        })
+        for sampler in COMPARED:
+            picks = select(
+                sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
+                generator=torch.Generator(pool.device).manual_seed(run.seed), **posterior).cpu()
+            parts.append(candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks))))
+    return pd.concat(parts, ignore_index=True)[["modality", "sampler", "pick", *candidates]]
 
 
 def post_hoc_diversity(runs: Sequence[Run], device: str = "auto") -> DataFrame:
@@ -245,33 +267,3 @@ def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
     if not parts:
         raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
     return torch.cat(parts)
-
-
-def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
-    """Rows of `selected_negatives` for the candidates of one modality."""
-    recipe, data = learner.recipe, learner.data
-    names = np.array(data.classes)
-    query, hidden, _ = embedded(learner, OTHER[modality], batch)
-    pool, items = learner.pools[modality], learner.pooled[modality].cpu()
-    excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
-    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
-    # In float64, for the sum cancels: 0 may come out as 1e-6. The factor is the one that `gradients` leaves out.
-    squared = gradients(*(tensor.double() for tensor in (pool, query, hidden)), **posterior).norms
-    factor = 1 / recipe.posterior_temperature if recipe.normalised else 1.0
-    norms = squared.clamp_(min=0).sqrt_().mul_(factor).to(pool.dtype).cpu()
-    ranked = norms[~excluded].sort().values
-    nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
-    candidates = DataFrame({
-        "item": items, "category": names[data.categories[items]], "gradient_norm": norms,
-        "smaller": 100 * torch.searchsorted(ranked, norms) / len(ranked),
-        "nearest": nearest, "nearest_category": names[data.categories[nearest]],
-    })
-    parts = []
-    for sampler in COMPARED:
-        picks = select(
-            sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
-            generator=torch.Generator(pool.device).manual_seed(seed), **posterior,
-        ).cpu()
-        rows = candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks)), seed=seed)
-        parts.append(rows[["modality", "sampler", "pick", *candidates, "seed"]])
-    return pd.concat(parts, ignore_index=True)

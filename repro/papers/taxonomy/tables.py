@@ -11,6 +11,8 @@ from repro.skeleton.terms import PRINTED
 from repro.table import Lazy, Table
 
 MEASURES = ("linear", "linear_without_copies", "linear_standardised", "knn1", "embedding_spread", "readout_spread")
+
+
 def with_terms(runs: DataFrame) -> DataFrame:
     """Runs with a column for each printed term: 1 where the objective has it, else 0."""
     terms = runs["objectives"].str.split("+")
