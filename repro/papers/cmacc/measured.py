@@ -97,7 +97,7 @@ def _pretext_accuracy(run: Run, device: torch.device) -> DataFrame:
     groups = rows.groupby(["query", "category"], sort=False)
     shares = 100.0 * groups[["accuracy", "accuracy_again"]].mean()
     shares.insert(0, "pairs", groups.size())
-    return shares.reset_index().assign(method=run.recipe.method)
+    return shares.reset_index().assign(method=run.recipe.method, seed=run.seed)
 
 
 def selected_negatives(runs: Sequence[Run], device: str = "auto") -> DataFrame:
@@ -144,7 +144,7 @@ def _selected_negatives(run: Run, device: torch.device) -> DataFrame:
                 sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
                 generator=torch.Generator(pool.device).manual_seed(run.seed), **posterior).cpu()
             parts.append(candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks))))
-    return pd.concat(parts, ignore_index=True)[["modality", "sampler", "pick", *candidates]]
+    return pd.concat(parts, ignore_index=True)[["modality", "sampler", "pick", *candidates]].assign(seed=run.seed)
 
 
 def post_hoc_diversity(runs: Sequence[Run], device: str = "auto") -> DataFrame:
