@@ -85,10 +85,12 @@ def over_splits(runs: DataFrame) -> DataFrame:
     rows, parts = by_target(runs), []
     encoders = _encoders(rows, "targets", "split").rename("encoder")
     for (_, _, target), alike in rows.groupby([encoders, "seed", "target"], sort=False):
-        whole = target in TARGETS and {*alike["split"]} == {*range(1, 1 + len(TARGETS[target].splits))}
+        single = alike[alike["split"] > 0]
+        whole = target in TARGETS and single["split"].nunique() == len(TARGETS[target].splits)
         if whole and alike["evaluation"].nunique() == 1:
-            costs, means = [*alike["cost"]], alike[["value", "trained_on"]].mean()
-            alike = alike[:1].assign(split=0, value=means["value"], trained_on=round(means["trained_on"]), cost=[costs])
+            costs, means = [*single["cost"]], single[["value", "trained_on"]].mean()
+            mean = single[:1].assign(split=0, value=means["value"], trained_on=round(means["trained_on"]), cost=[costs])
+            alike = pd.concat([alike.drop(index=single.index), mean]).sort_index()[:1]  # or an encoder for all splits
         parts.append(alike)
     rows = pd.concat([rows[:0], *parts]).sort_index()
     first = rows.groupby([encoders, "target", "split"])["recipe_number"].transform("min")
