@@ -389,8 +389,8 @@ def claims(
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
     Each has its id, its verdict (holds | fails | self-consistent | contradicts itself | undecided | not run | cannot be
-    checked) with p, one-sided and corrected, of what runs decide, and the level of the evidence. Then come its place and
-    the sentence in our words, and the differences with their standard error (s.e.) and runs of both sides. Trains
+    checked) with p, one-sided and corrected, of what runs decide, and the level of the evidence. Then come its place
+    and the sentence in our words, and the differences with their standard error (s.e.) and runs of both sides. Trains
     nothing.
 
     Example: repro claims --paper SCE --verdict undecided

@@ -3,7 +3,8 @@
 A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
 `tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
 frames and of several experiments; `claims` with `DERIVED`, tables that its claims are held against besides results and
-printed ones: by name, whose rows they are made of ("" for a closed form), and the function that takes these, if any.
+printed ones: by name, whose rows they are made of, and the function that takes these. Those that no run changes are
+files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
 `discrepancies.csv`, `findings.yaml`, the titles of committed pictures, and `verdicts.csv`, what came of each printed
 table and figure. The command line and notebooks hand

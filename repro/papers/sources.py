@@ -5,7 +5,8 @@ and derived ones.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -31,11 +32,12 @@ from repro.report.claims import (
 )
 from repro.report.printed import printed
 from repro.report.text import in_terms, telling_apart
-from repro.run.store import everything
+from repro.run.store import Run, everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
+FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, with tables that no run changes
 FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 
@@ -84,9 +86,10 @@ def reader() -> Callable[..., Results]:
     is no experiment or printed table of a name, or if two experiments share runs, and so does this if a name is of two
     of these.
     """
-    runs = everything()
-    derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
-    known = {*papers.saved(), *papers.lines()}
+    runs, known, made = everything(), {*papers.saved(), *papers.lines()}, papers.offered("DERIVED", "claims")
+    derived = papers.joined("derived table", {
+        paper: {path.stem: path for kind in FIXED for path in folder.glob(f"{kind}/*.csv")} | made.get(paper, {})
+        for paper, folder in papers.folders().items()})
     if both := derived.keys() & known:
         raise ValueError(f"{min(both)!r} is a derived table and an experiment, or a table; rename the first")
 
@@ -99,9 +102,9 @@ def reader() -> Callable[..., Results]:
         if name not in derived:
             results = by_seed(experiments.find(name), runs)
             return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
+        if isinstance(derived[name], Path):
+            return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
-        if not source:
-            return Results(make(), [], CLOSED)
         results = one(source)
         if results.rows.empty:
             return NOTHING
@@ -142,8 +145,7 @@ def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
     fields = [column for column in columns if column in experiment.declared.study.fields]
     recipes, in_use = {}, {}  # a field that a recipe does not use tells nothing of it
     for run in asked.values():
-        known = {**run.recipe.to_dict(), **run.called}
-        known = {column: "none" if known[column] is None else known[column] for column in columns if column in known}
+        known = _shown(run, columns)
         used = known | {field: math.nan for field in fields if not run.recipe.uses(field)}
         recipes[run.recipe] = used
         in_use[tuple(known[field] for field in fields)] = tuple(used[field] for field in fields)
@@ -166,16 +168,18 @@ def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
     return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, unfinished)
 
 
+def _shown(run: Run, columns: Iterable[str]) -> dict[str, Any]:
+    """What a row of a run has in these columns, as far as its recipe and its row of the table say it."""
+    values = {**run.recipe.to_dict(), **run.called}
+    return {column: "none" if values[column] is None else values[column] for column in columns if column in values}
+
+
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
     """Each finished row minus the one of these values, all else equal, a line each, with the errors of claims."""
     found = compared(by_seed(experiment, everything()), {}, dict(base))
-    if not found:
-        return "no other row is finished"
-    width = max(map(len, found))
-    lines = []
-    for name, number in found.items():
-        lines.append(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}")
-    return "\n".join(lines)
+    width = max(map(len, found), default=0)
+    return "\n".join(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}"
+                     for name, number in found.items()) or "no other row is finished"
 
 
 def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]:
@@ -185,20 +189,19 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
         ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    given, known, asked = [_spelt(value) for value in values.split(",")], {}, experiment.rows_asked
-    for row in asked:
-        fields = {**row.recipe.to_dict(), **row.called}
-        places = {_spelt(fields[column]): column for column in columns if column in fields}
-        if all(value in places for value in given):
-            named = [places[value] for value in given]
-            if all(fields[column] == {**other.recipe.to_dict(), **other.called}[column]
-                   for other in asked for column in named):
+    rows, known = [_shown(run, columns) for run in experiment.rows_asked], {}
+    given = {_spelt(value): value.strip() for value in values.split(",")}
+    for row in rows:
+        places = {_spelt(value): column for column, value in row.items()}
+        if given.keys() <= places.keys():
+            named = {places[value]: row[places[value]] for value in given}
+            if all(named.items() <= other.items() for other in rows):
                 raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
-            return {column: "none" if fields[column] is None else fields[column] for column in named}
-        known |= {value: str(fields[column]) for value, column in places.items()}
-    for value in values.split(","):
-        if _spelt(value) not in known:
-            choose("against", value.strip(), known.values())
+            return named
+        known |= {value: str(row[column]) for value, column in places.items()}
+    for value, text in given.items():
+        if value not in known:
+            choose("against", text, known.values())
     raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
 
 

@@ -452,7 +452,8 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
                      "at_most": number.value + number.reach(1 - 2 * ERROR), "detectable": number.detectable(),
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
     judged = DataFrame.from_dict(verdicts, orient="index", columns=["verdict", "p", "level", "evidence"])
-    return judged, DataFrame(numbers, columns=["id", "compared", "value", "error", "p", "at_most", "detectable", "runs"])
+    columns = ["id", "compared", "value", "error", "p", "at_most", "detectable", "runs"]
+    return judged, DataFrame(numbers, columns=columns)
 
 
 def would_not_survive(claims: DataFrame) -> list[str]:

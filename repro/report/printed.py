@@ -1,7 +1,9 @@
 """The numbers the papers print, in their folders `printed`; their sources are in papers/README.md."""
 
 import functools
+import math
 from pathlib import Path
+from typing import Any
 
 from pandas import DataFrame
 
@@ -25,6 +27,21 @@ def printed(name: str) -> DataFrame:
 def as_printed(name: str) -> DataFrame:
     """The same table with every cell as the printed string: "67.0", "+2.2", "" where nothing is printed."""
     return _read(name, dtype=str).copy()
+
+
+def of_recipe(name: str, row: Any, **known: Any) -> float:
+    """The printed number of a row of ours (percent), NaN if there is none: of the first line whose fields it has.
+
+    Args:
+        name: of a printed table of fields of recipes, and `percent`. Where a field is empty any value will do.
+        row: has the fields as attributes.
+        known: values of fields that count in place of the row's.
+    """
+    for line in as_printed(name).to_dict("records"):
+        percent = line.pop("percent")
+        if all(str(known.get(field, getattr(row, field))) == value for field, value in line.items() if value):
+            return float(percent)
+    return math.nan
 
 
 @functools.cache

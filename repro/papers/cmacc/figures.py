@@ -8,7 +8,6 @@ from pandas import DataFrame
 from repro.audiovisual import CHARACTERS
 from repro.data import manifest
 from repro.papers.cmacc.claims import beyond_random
-from repro.papers.cmacc.printed_numbers import ENCODERS, NAMES
 from repro.report import style
 from repro.report.plots import Picture, Plot
 
@@ -18,7 +17,9 @@ SAMPLERS = {"random": "random", "ohem": "least confident (OHEM)", "gradient": "a
 POST_HOC = {"random": "random", "ohem": SAMPLERS["ohem"], "gradient 1": "gradients, temperature 1",
             "feature": SAMPLERS["feature"], "gradient 0.3": "gradients, temperature 0.3",
             "gradient 0.07": "gradients, temperature 0.07"}
-JUDGED = NAMES | {  # targets; characters are read by linear probes, encoders fine-tuned elsewhere
+ENCODERS = {"r3d18": "3D-ResNet18", "r2plus1d18": "R(2+1)D-18"}
+JUDGED = {  # targets; characters are read by linear probes, encoders fine-tuned elsewhere
+    "ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC50",
     "esc10": "ESC10", "synthetic_video": "bundled clips, pictures", "synthetic_audio": "bundled clips, sound",
     "characters": "new pairs", "new_drawings": "drawings never seen",
 }

@@ -4,7 +4,8 @@ they are computed once, from checkpoints, and kept in the folders of the runs.
 Where a run is not finished, ValueError is raised, and FileNotFoundError where what its training left is not there.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,15 @@ def asked(runs: Sequence[Run], *methods: str) -> list[Run]:
     return of_methods
 
 
+def _of_each(
+    runs: Sequence[Run], name: str, compute: Callable[[Run, torch.device], DataFrame], device: str
+) -> DataFrame:
+    """The frames of that name, which are computed of a run and a device, of all of these runs."""
+    where = devices.resolve(device)
+    frames = [kept(run, f"{name}.csv", functools.partial(compute, run, where)) for run in runs]
+    return pd.concat(frames, ignore_index=True)
+
+
 def pretext_accuracy(runs: Sequence[Run], device: str = "auto") -> DataFrame:
     """How often the positive of a query ranks first among 1 + K keys, by category, of finished runs.
 
@@ -70,27 +80,24 @@ def pretext_accuracy(runs: Sequence[Run], device: str = "auto") -> DataFrame:
 
     Returns:
         One row per run, kind of queries and category: query ("video" or "audio"), category, pairs (asked), accuracy
-        and accuracy_again (percent), method, seed, dataset, preset, and run, what people are told it is.
+        and accuracy_again (percent), method; and of the run seed, dataset and preset.
 
     Source: CM-ACC, Fig. 6, on Kinetics-700.
     """
-    where = devices.resolve(device)
+    return _of_each(asked(runs), "pretext_accuracy", _pretext_accuracy, device)
 
-    def compute(run: Run) -> DataFrame:
-        learner = restored(run, CLIPS, where)
-        index = _sampled(learner, 4 if run.preset == "smoke" else PAIRS, run.seed)
-        categories = np.array(learner.data.classes)[learner.data.categories[index]]
-        rows = pd.concat(
-            DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_again": again})
-            for query, (stored, again) in first_ranked(learner, index, run.seed).items()
-        )
-        groups = rows.groupby(["query", "category"], sort=False)
-        shares = 100.0 * groups[["accuracy", "accuracy_again"]].mean()
-        shares.insert(0, "pairs", groups.size())
-        return shares.reset_index().assign(method=run.recipe.method, seed=run.seed)
 
-    return pd.concat([kept(run, "pretext_accuracy.csv", lambda run=run: compute(run)).assign(run=run.label)
-                      for run in asked(runs)], ignore_index=True)
+def _pretext_accuracy(run: Run, device: torch.device) -> DataFrame:
+    learner = restored(run, CLIPS, device)
+    index = _sampled(learner, 4 if run.preset == "smoke" else PAIRS, run.seed)
+    categories = np.array(learner.data.classes)[learner.data.categories[index]]
+    rows = pd.concat(
+        DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_again": again})
+        for query, (stored, again) in first_ranked(learner, index, run.seed).items())
+    groups = rows.groupby(["query", "category"], sort=False)
+    shares = 100.0 * groups[["accuracy", "accuracy_again"]].mean()
+    shares.insert(0, "pairs", groups.size())
+    return shares.reset_index().assign(method=run.recipe.method, seed=run.seed)
 
 
 def selected_negatives(runs: Sequence[Run], device: str = "auto") -> DataFrame:
@@ -108,17 +115,36 @@ def selected_negatives(runs: Sequence[Run], device: str = "auto") -> DataFrame:
 
     Source: CM-ACC, Fig. 5.
     """
-    where = devices.resolve(device)
+    return _of_each(asked(runs, "cmacc"), "selected_negatives", _selected_negatives, device)
 
-    def compute(run: Run) -> DataFrame:
-        learner = restored(run, CLIPS, where)
-        learner.towers.train()
-        order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(run.seed))
-        batch = learner.members[order[: run.recipe.batch]]
-        return pd.concat([_picked(learner, modality, batch, run.seed) for modality in MODALITIES], ignore_index=True)
 
-    return pd.concat([kept(run, "selected_negatives.csv", lambda run=run: compute(run))
-                      for run in asked(runs, "cmacc")], ignore_index=True)  # whose negatives have gradients
+def _selected_negatives(run: Run, device: torch.device) -> DataFrame:
+    learner, recipe, parts = restored(run, CLIPS, device), run.recipe, []
+    learner.towers.train()
+    batch = drawn(learner.members, recipe.batch, torch.Generator().manual_seed(run.seed))
+    names = np.array(learner.data.classes)[learner.data.categories]
+    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
+    factor = 1 / recipe.posterior_temperature if recipe.normalised else 1.0  # which `gradients` leaves out
+    for modality in MODALITIES:
+        query, hidden, _ = embedded(learner, OTHER[modality], batch)
+        pool, items = learner.pools[modality], learner.pooled[modality].cpu()
+        excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
+        # In float64, for the sum cancels: 0 may come out as 1e-6.
+        squared = gradients(*(tensor.double() for tensor in (pool, query, hidden)), **posterior).norms
+        norms = squared.clamp_(min=0).sqrt_().mul_(factor).to(pool.dtype).cpu()
+        ranked = norms[~excluded].sort().values
+        nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
+        candidates = DataFrame({
+            "item": items, "category": names[items], "gradient_norm": norms,
+            "smaller": 100 * torch.searchsorted(ranked, norms) / len(ranked),
+            "nearest": nearest, "nearest_category": names[nearest],
+        })
+        for sampler in COMPARED:
+            picks = select(
+                sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
+                generator=torch.Generator(pool.device).manual_seed(run.seed), **posterior).cpu()
+            parts.append(candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks))))
+    return pd.concat(parts, ignore_index=True)[["modality", "sampler", "pick", *candidates]].assign(seed=run.seed)
 
 
 def post_hoc_diversity(runs: Sequence[Run], device: str = "auto") -> DataFrame:
@@ -137,17 +163,15 @@ def post_hoc_diversity(runs: Sequence[Run], device: str = "auto") -> DataFrame:
 
     Source: CM-ACC, Figs. 2 and 4.
     """
-    where = devices.resolve(device)
+    return _of_each(asked(runs, "xmoco"), "post_hoc_diversity", _post_hoc_diversity, device)
 
-    def compute(run: Run) -> DataFrame:
-        parts = []
-        for frequency in FREQUENCIES:
-            learner = restored(run, CLIPS, where, frequency=frequency)
-            parts.append(_chosen_post_hoc(learner, run.seed).assign(frequency=frequency, step=learner.taken))
-        return pd.concat(parts)
 
-    return pd.concat([kept(run, "post_hoc_diversity.csv", lambda run=run: compute(run))
-                      for run in asked(runs, "xmoco")], ignore_index=True)
+def _post_hoc_diversity(run: Run, device: torch.device) -> DataFrame:
+    parts = []
+    for frequency in FREQUENCIES:
+        learner = restored(run, CLIPS, device, frequency=frequency)
+        parts.append(_chosen_post_hoc(learner, run.seed).assign(frequency=frequency, step=learner.taken))
+    return pd.concat(parts)
 
 
 @torch.no_grad()
@@ -184,13 +208,11 @@ def within_over_between(space: Embeddings, categories: Tensor) -> float:
 
     Measured from the first 256 of them to all, (P,).
     """
-    within, between = [], []
-    for row in range(min(REFERENCES, len(categories))):
-        distances, same = space.to(torch.tensor([row], device=space.norms.device)).cpu(), categories == categories[row]
-        between.append(distances[~same])
-        same[row] = False
-        within.append(distances[same])
-    return float(torch.cat(within).mean() / torch.cat(between).mean())
+    count = min(REFERENCES, len(categories))
+    distances = torch.stack([space.to(torch.tensor([row], device=space.norms.device)).cpu() for row in range(count)])
+    same = categories[:count, None] == categories
+    others = ~torch.eye(count, len(categories), dtype=torch.bool)
+    return float(distances[same & others].mean() / distances[~same].mean())
 
 
 @torch.no_grad()
@@ -239,40 +261,9 @@ def first_ranked(learner: Pretrainer, index: Tensor, seed: int) -> dict[str, tup
 
 def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
     """Random training pairs, at most so many of each category, category by category; unlabelled ones have none."""
-    order = torch.randperm(len(learner.members), generator=torch.Generator().manual_seed(seed))
-    members = learner.members[order]
+    members = drawn(learner.members, len(learner.members), torch.Generator().manual_seed(seed))
     categories = learner.data.categories[members]
     parts = [members[categories == category][:most] for category in categories.unique().tolist() if category >= 0]
     if not parts:
         raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
     return torch.cat(parts)
-
-
-def _picked(learner: Pretrainer, modality: str, batch: Tensor, seed: int) -> DataFrame:
-    """Rows of `selected_negatives` for the candidates of one modality."""
-    recipe, data = learner.recipe, learner.data
-    names = np.array(data.classes)
-    query, hidden, _ = embedded(learner, OTHER[modality], batch)
-    pool, items = learner.pools[modality], learner.pooled[modality].cpu()
-    excluded = torch.isin(items, learner.entries[modality].entries.flatten().cpu())
-    posterior = {"temperature": recipe.posterior_temperature, "normalised": recipe.normalised}
-    # In float64, for the sum cancels: 0 may come out as 1e-6. The factor is the one that `gradients` leaves out.
-    squared = gradients(*(tensor.double() for tensor in (pool, query, hidden)), **posterior).norms
-    factor = 1 / recipe.posterior_temperature if recipe.normalised else 1.0
-    norms = squared.clamp_(min=0).sqrt_().mul_(factor).to(pool.dtype).cpu()
-    ranked = norms[~excluded].sort().values
-    nearest = batch[(pool @ learner.finished(query).T).argmax(1).cpu()]
-    candidates = DataFrame({
-        "item": items, "category": names[data.categories[items]], "gradient_norm": norms,
-        "smaller": 100 * torch.searchsorted(ranked, norms) / len(ranked),
-        "nearest": nearest, "nearest_category": names[data.categories[nearest]],
-    })
-    parts = []
-    for sampler in COMPARED:
-        picks = select(
-            sampler, pool, query, hidden, n_select=recipe.batch, excluded=excluded.to(pool.device),
-            generator=torch.Generator(pool.device).manual_seed(seed), **posterior,
-        ).cpu()
-        rows = candidates.iloc[picks].assign(modality=modality, sampler=sampler, pick=range(len(picks)), seed=seed)
-        parts.append(rows[["modality", "sampler", "pick", *candidates, "seed"]])
-    return pd.concat(parts, ignore_index=True)

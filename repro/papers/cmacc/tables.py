@@ -1,5 +1,6 @@
 """CM-ACC's tables: which recipes they compare, and how they are drawn."""
 
+import functools
 from typing import Any
 
 import pandas as pd
@@ -9,12 +10,7 @@ from repro.audiovisual import CHARACTERS, MODALITIES
 from repro.audiovisual.recipe import CLIPS, METHODS, QUICK, SELF_SUPERVISED, TARGETS
 from repro.audiovisual.splits import DATASETS
 from repro.data import manifest
-from repro.papers.cmacc.printed_numbers import (
-    FEATURES,
-    printed_approach,
-    printed_sampler,
-    printed_transfer,
-)
+from repro.report.printed import of_recipe
 from repro.table import FROM_PRESET, Lazy, Table, by_preset
 
 FIGURES = "repro.papers.cmacc.figures"
@@ -86,20 +82,18 @@ def over_splits(runs: DataFrame) -> DataFrame:
 
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
-    rows = by_target(runs)
-    encoders = _encoders(rows, "targets", "split")
-    alike = rows.groupby([encoders, rows["seed"], rows["target"]], sort=False).ngroup()
-    official = rows["target"].map({name: len(target.splits) for name, target in TARGETS.items()})  # none of characters
-    single = rows["split"].where(rows["split"] > 0)
-    whole = single.notna() & (single.groupby(alike).transform("nunique") == official)
-    whole &= rows["evaluation"].groupby(alike).transform("nunique") == 1
-    means = rows[["value", "trained_on"]].where(whole).groupby(alike).transform("mean")
-    of_all_splits = alike.map(rows["cost"].groupby(alike).agg(list))
-    rows["cost"] = rows["cost"].where(~whole, of_all_splits)
-    rows = rows.assign(split=rows["split"].where(~whole, 0), value=rows["value"].where(~whole, means["value"]),
-                       trained_on=rows["trained_on"].where(~whole, means["trained_on"]).round().astype(int))
-    rows = rows[~DataFrame({"encoder": alike, "split": rows["split"]}).duplicated()]
-    first = rows.groupby([encoders, rows["target"], rows["split"]])["recipe_number"].transform("min")
+    rows, parts = by_target(runs), []
+    encoders = _encoders(rows, "targets", "split").rename("encoder")
+    for (_, _, target), alike in rows.groupby([encoders, "seed", "target"], sort=False):
+        single = alike[alike["split"] > 0]
+        whole = target in TARGETS and single["split"].nunique() == len(TARGETS[target].splits)
+        if whole and alike["evaluation"].nunique() == 1:
+            costs, means = [*single["cost"]], single[["value", "trained_on"]].mean()
+            mean = single[:1].assign(split=0, value=means["value"], trained_on=round(means["trained_on"]), cost=[costs])
+            alike = pd.concat([alike.drop(index=single.index), mean]).sort_index()[:1]  # or an encoder for all splits
+        parts.append(alike)
+    rows = pd.concat([rows[:0], *parts]).sort_index()
+    first = rows.groupby([encoders, "target", "split"])["recipe_number"].transform("min")
     return rows.assign(recipe_number=first)
 
 
@@ -138,16 +132,18 @@ TABLES = {table.name: table for table in (
             "XMoCo (w/o fcl)": {"method": "xmoco", "extra_layer": False},
             "XMoCo": {"method": "xmoco"},
             "CM-ACC (w/o fcl)": {"method": "cmacc", "extra_layer": False},
-            FEATURES: {"method": "cmacc", "sampler": "feature"},
+            "CM-ACC, feature embedding": {"method": "cmacc", "sampler": "feature"},
             "CM-ACC": {"method": "cmacc"},
         }.items()],
-        ("approach",), usual="kinetics_sound", printed=printed_approach, plot=Lazy(FIGURES, "APPROACHES"),
+        ("approach",), usual="kinetics_sound", plot=Lazy(FIGURES, "APPROACHES"),
+        printed=functools.partial(of_recipe, "cross_modal_by_recipe"),
     ),
     _table(
         "ohem_vs_active", "Random, least confident (OHEM) and active negatives, by the number selected in a step",
         "Table 3",
         [{"method": "cmacc", "sampler": ("random", "ohem", "gradient"), "batch": batches, "targets": FROM_PRESET}],
-        ("sampler", "batch"), printed=printed_sampler, plot=Lazy(FIGURES, "BY_SAMPLER"),
+        ("sampler", "batch"), plot=Lazy(FIGURES, "BY_SAMPLER"),
+        printed=functools.partial(of_recipe, "ohem_vs_active_by_recipe"),
     ),
     _table(
         "dictionary_size", "SMoCo, XMoCo and CM-ACC by the size of the dictionary",
@@ -166,7 +162,8 @@ TABLES = {table.name: table for table in (
     _table(
         "transfer", "Encoders fine-tuned elsewhere, every official split or fold", "Tables 4 to 6",
         [{"method": ("cmacc",), "video_trunk": FROM_PRESET, "split": (0,), "targets": FROM_PRESET}],
-        ("method", "video_trunk", "split"), methods=METHODS, printed=printed_transfer,
+        ("method", "video_trunk", "split"), methods=METHODS,
+        printed=functools.partial(of_recipe, "transfer_by_recipe"),
         arrange=over_splits, plot=Lazy(FIGURES, "TRANSFER"),
     ),
     _table(

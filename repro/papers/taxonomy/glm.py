@@ -21,32 +21,31 @@ from repro.report.printed import printed
 from repro.skeleton.terms import PRINTED
 
 TERMS = [*PRINTED]
-SPACES = (("AE", "CE"), ("AD", "CD"))  # attraction and contrast of the encoder, and of the decoder
+SPACES = ({"AE", "CE"}, {"AD", "CD"})  # attraction and contrast of the encoder, and of the decoder
 COLUMNS = ["UCLA", "NTU_1layer", "NTU_3layer", "NTU_1024units"]
 MEAN = "mean of columns"
-BESIDE = {"ucla": "UCLA", "ntu": "NTU_1layer"}  # the printed column of a data set's usual setting
 BEST = "AE+CE+AD"  # what the paper calls its best model
 OBJECTIVES = ["+".join(itertools.compress(TERMS, bits)) for bits in itertools.product((0, 1), repeat=4) if any(bits)]
+
+
+def without(*spaces: set[str]) -> list[str]:
+    """The objectives that in none of these spaces both attract and contrast."""
+    return [name for name in OBJECTIVES if not any(space <= {*name.split("+")} for space in spaces)]
+
+
+ROW_SETS = {
+    "all": OBJECTIVES,
+    "unmixed": without(*SPACES),
+    "unmixed+best": [name for name in OBJECTIVES if name in (*without(*SPACES), BEST)],
+    "unmixed encoder": without(SPACES[0]),
+    "unmixed decoder": without(SPACES[1]),
+}
 
 
 def names(table: DataFrame) -> Series:
     """The objective of every row, its terms in the order AE, CE, AD, CD: "AE+CE"; "random" has none."""
     bits = table[TERMS].astype(bool).to_numpy()
     return Series(["+".join(itertools.compress(TERMS, row)) or "random" for row in bits], table.index, dtype=object)
-
-
-def mixed(objective: str) -> list[tuple[str, str]]:
-    """The spaces in which an objective both attracts and contrasts."""
-    return [space for space in SPACES if set(space) <= set(objective.split("+"))]
-
-
-ROW_SETS = {
-    "all": OBJECTIVES,
-    "unmixed": [name for name in OBJECTIVES if not mixed(name)],
-    "unmixed+best": [name for name in OBJECTIVES if not mixed(name) or name == BEST],
-    "unmixed encoder": [name for name in OBJECTIVES if SPACES[0] not in mixed(name)],
-    "unmixed decoder": [name for name in OBJECTIVES if SPACES[1] not in mixed(name)],
-}
 
 
 def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+best") -> Any:
@@ -73,8 +72,14 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
         choose("column", column, table.columns)
     if not table[TERMS].isin([0, 1]).all(axis=None):
         raise ValueError(f"{', '.join(TERMS)} should be 0 or 1 in every row")
-    accuracy, objectives = pd.to_numeric(table[outcome], errors="coerce"), objectives_of(rows)
-    data = table[TERMS].assign(const=1, accuracy=accuracy).set_axis(names(table)).astype(float)
+    if isinstance(rows, str) and rows in ROW_SETS:
+        objectives = ROW_SETS[rows]
+    else:
+        named = {frozenset(name.split("+")): name for name in OBJECTIVES}
+        objectives = [named.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
+                      for part in (str(part).strip() for part in swept(rows))]
+    data = table[TERMS].assign(const=1, accuracy=pd.to_numeric(table[outcome], errors="coerce"))
+    data = data.set_axis(names(table)).astype(float)
     data = data[data.index.isin(objectives)]
     if lacking := [name for name in objectives if name not in data.index or data.loc[[name], "accuracy"].isna().any()]:
         raise ValueError(f"{outcome} has no number for {', '.join(lacking)}; run them or choose other rows")
@@ -83,16 +88,6 @@ def fit(table: DataFrame, outcome: str, rows: str | Sequence[str] = "unmixed+bes
     if not len(data) > np.linalg.matrix_rank(data[["const", *TERMS]]) == len(TERMS) + 1:
         raise ValueError(f"rows={rows!r} do not tell {', '.join(TERMS)} apart with a row to spare; add rows")
     return smf.ols("accuracy ~ const + AE + CE + AD + CD - 1", data).fit()
-
-
-def objectives_of(rows: str | Sequence[str]) -> list[str]:
-    """The objectives of a row set, or those of a list, each once."""
-    if isinstance(rows, str) and rows in ROW_SETS:
-        return ROW_SETS[rows]
-    by_terms = {frozenset(name.split("+")): name for name in OBJECTIVES}
-    parts = [str(part).strip() for part in swept(rows)]
-    return list(dict.fromkeys(by_terms.get(frozenset(part.split("+"))) or choose("rows", part, (*ROW_SETS, *OBJECTIVES))
-                              for part in parts))
 
 
 def coefficients(fitted: Any) -> DataFrame:
@@ -126,8 +121,8 @@ def specification_curve() -> DataFrame:
         column.
     """
     table, unmixed = printed_by_objective(), ROW_SETS["unmixed"]
-    others = [name for name in OBJECTIVES if name not in ROW_SETS["unmixed+best"]]
-    row_sets = ROW_SETS | {f"unmixed+{name}": [*unmixed, name] for name in others}
+    row_sets = ROW_SETS | {f"unmixed+{name}": [*unmixed, name] for name in OBJECTIVES
+                           if name not in ROW_SETS["unmixed+best"]}
     parts = {(name, len(rows), column): coefficients(fit(table, column, rows)).drop(columns="p_corrected")
              for name, rows in row_sets.items() for column in (*COLUMNS, MEAN)}
     return pd.concat(parts, names=["rows", "n_rows", "column"]).droplevel(-1).reset_index()
@@ -143,21 +138,18 @@ def effects_by_pairs(runs: DataFrame, deviation: statistics.Deviation) -> DataFr
         deviation: of a run, which weighs all objectives alike.
 
     Returns:
-        By term: estimate and error (percentage points), pairs, t, df, p (two-sided) and p_corrected, by Holm for four.
+        By term: estimate and error (percentage points), pairs, p (two-sided) and p_corrected, by Holm for four.
     """
-    means, counts, rows = runs.mean(axis=1), runs.count(axis=1), {}
+    of_terms, rows = {frozenset(name.split("+")): name for name in runs.index}, {}
+    means, variances = runs.mean(axis=1), deviation.value**2 / runs.count(axis=1)
     for term in TERMS:
-        weights = Series(0.0, runs.index)
-        for name in runs.index:
-            with_it = "+".join(part for part in TERMS if part in {*name.split("+"), term})
-            if with_it != name and with_it in weights:
-                weights[[name, with_it]] += [-1, 1]
-        pairs = weights.clip(lower=0).sum()
-        error = deviation.value * (weights**2 / counts).sum() ** 0.5 / pairs
-        effect = statistics.Estimate((weights * means).sum() / pairs, error, deviation.df, ())
-        rows[term] = {"estimate": effect.value, "error": error, "pairs": int(pairs), "t": effect.value / error,
-                      "df": effect.df, "p": effect.p()}
-    table = DataFrame.from_dict(rows, orient="index")
+        pairs = {name: of_terms[terms | {term}] for terms, name in of_terms.items()
+                 if term not in terms and terms | {term} in of_terms}
+        value = means[[*pairs.values()]].mean() - means[[*pairs]].mean()
+        error = variances[[*pairs, *pairs.values()]].sum() ** 0.5 / len(pairs)
+        p = statistics.Estimate(value, error, deviation.df, ()).p()
+        rows[term] = {"estimate": value, "error": error, "pairs": len(pairs), "p": p}
+    table = DataFrame.from_dict(rows, orient="index").astype({"pairs": int})
     return table.assign(p_corrected=statistics.holm(table["p"]))
 
 
@@ -172,19 +164,17 @@ def forest(table: DataFrame) -> DataFrame:
         many runs it rests), preset and dataset; rows of ours are missing where an objective has not been run.
     """
     preset, dataset = table.iloc[0][["preset", "dataset"]]
-    column, parts = BESIDE.get(manifest.plain(dataset), "UCLA"), {}
+    column, parts = "NTU_1layer" if manifest.plain(dataset) == "ntu" else "UCLA", {}
     seeds = table.groupby(TERMS, as_index=False)["linear"]
     means = seeds.agg(lambda values: values.mean(skipna=False))  # of a seed without a number `fit` says so
     counts = seeds.size().set_axis(names(means))["size"]
-    for rows, objectives in ((name, ROW_SETS[name]) for name in ("unmixed+best", "all")):
+    for rows in ("unmixed+best", "all"):
+        objectives = ROW_SETS[rows]
         said = f"{column}, {len(objectives)} objectives, least squares."
-        parts[rows, "printed", said] = coefficients(fit(printed_by_objective(), column, rows))
+        parts[rows, "printed", said, preset, dataset] = coefficients(fit(printed_by_objective(), column, rows))
         if {*objectives} <= {*counts.index}:
             runs = counts[objectives]
-            each = f"{runs.min()} each" if runs.nunique() == 1 else f"{runs.min()} to {runs.max()} each"
-            said = f"{len(objectives)} objectives, {runs.sum()} runs, {each}; least squares on the means over seeds."
-            parts[rows, "ours", said] = coefficients(fit(means, "linear", rows))
-    effects = pd.concat(parts, names=["rows", "source", "statement"]).droplevel(-1).reset_index()
-    effects.insert(3, "preset", preset)
-    effects.insert(4, "dataset", dataset)
-    return effects
+            each = " to ".join(map(str, dict.fromkeys([runs.min(), runs.max()])))
+            said = f"{len(objectives)} objectives, {runs.sum()} runs, {each} each; least squares on the means over"
+            parts[rows, "ours", f"{said} seeds.", preset, dataset] = coefficients(fit(means, "linear", rows))
+    return pd.concat(parts, names=["rows", "source", "statement", "preset", "dataset"]).droplevel(-1).reset_index()

@@ -41,36 +41,26 @@ def vertical(recipe: SkeletonRecipe) -> int:
     return 1 if recorded_view(recipe).pipeline in ("raw", "authors") else 2
 
 
-def seen_from(sequence: Tensor, turn: float, *, up: int = 2) -> np.ndarray:
-    """Parallel projection of a sequence onto an upright plane.
-
-    Args:
-        sequence: (T, 3 J) coordinates, of which number `up` (1 or 2) is the vertical.
-        turn: degrees by which the body is turned about the vertical; 0 is seen from the front.
-        up: see `vertical`.
-
-    Returns:
-        (T, J, 2), across and up. A body that is zero throughout is not there: its joints are NaN.
-    """
-    joints, angle = sequence.numpy().reshape(len(sequence), -1, 3), math.radians(turn)
-    across = math.cos(angle) * joints[..., 0] + math.sin(angle) * joints[..., 3 - up]
-    plane = np.stack([across, joints[..., up]], axis=-1)
-    plane[:, (joints == 0).all(axis=(0, 2))] = np.nan
-    return plane
-
-
 def outlined(
     sequences: Mapping[str, Tensor], bones: Sequence[tuple[int, int]], *, turn: float = 0, up: int = 2
 ) -> DataFrame:
-    """The bones of sequences (T, D), by the title of the panel that each moves in; `turn` and `up` as of `seen_from`.
+    """The bones of sequences (T, 3 J) in an upright plane, by the title of the panel that each moves in.
+
+    Args:
+        turn: degrees by which a body is turned about the vertical; 0 is seen from the front.
+        up: number of the vertical coordinate, see `vertical`.
 
     Returns:
         panel, frame (from 1), x, y: a row for each end of a bone, and one of NaN after it, so that a line through the
-        rows of a frame has gaps between the bones.
+        rows of a frame has gaps between the bones. Of a body that is zero throughout, which is not there, all are NaN.
     """
-    parts = []
+    angle, parts = math.radians(turn), []
     for title, sequence in sequences.items():
-        ends = seen_from(sequence, turn, up=up)[:, np.asarray(bones)]                 # (T, B, 2, 2)
+        joints = sequence.numpy().reshape(len(sequence), -1, 3)
+        across = math.cos(angle) * joints[..., 0] + math.sin(angle) * joints[..., 3 - up]
+        plane = np.stack([across, joints[..., up]], axis=-1)                          # (T, J, 2)
+        plane[:, (joints == 0).all(axis=(0, 2))] = np.nan
+        ends = plane[:, np.asarray(bones)]                                            # (T, B, 2, 2)
         lines = np.concatenate([ends, np.full_like(ends[:, :, :1], np.nan)], axis=2)  # (T, B, 3, 2)
         frame = np.repeat(np.arange(1, len(sequence) + 1), 3 * len(bones))
         parts.append(DataFrame(lines.reshape(-1, 2), columns=["x", "y"]).assign(panel=title, frame=frame))

@@ -1,17 +1,23 @@
-"""Features of augmentations, beside those of every view; what is kept of runs."""
+"""Features of augmentations, beside those of every view; losses of drawn keys beside loops; what is kept of runs."""
 
 import functools
+import itertools
+import math
 
 import made_up_images
+import numpy as np
 import pytest
 import torch
+from torch.nn.functional import normalize
 
 import repro
+from repro.contrast.objectives import info_nce, jcl
 from repro.image.augment import normalisation, strong
 from repro.image.model import ImageModel
 from repro.image.recipe import paper
 from repro.papers.jcl import measured
 
+CPU = torch.device("cpu")
 RECIPE = paper("digits", "moco", size=10, resize=10, precision="float32", channels_last=False)
 
 
@@ -38,7 +44,7 @@ def test_features_of_a_batch_at_a_time_are_those_of_every_view(monkeypatch, imag
     monkeypatch.setattr(measured, "BATCH", batch)
     model = ImageModel("resnet18", False, "moco_v2", 16).eval()
     data = made_up_images.made_up(train=20, test=3, unlabeled=5)
-    parts = list(measured.features(model, RECIPE, data, images, augmentations, seed=3))
+    parts = list(measured.features(model, RECIPE, data, images, augmentations, seed=3, device=CPU))
     assert max(part.shape[:2].numel() for part in parts) <= max(batch, augmentations)
     assert not any(part.requires_grad for part in parts)
     assert sum(map(len, parts)) == min(images, int(data.pretrain.sum()))
@@ -51,7 +57,8 @@ def test_features_are_in_the_precision_that_trains_here(monkeypatch, able):
     model = ImageModel("resnet18", False, "moco_v2", 16).eval()
     data = made_up_images.made_up(train=4, test=1)
     small = RECIPE.replace(small=True)
-    asked, usual = (torch.cat(list(measured.features(model, small.replace(precision=precision), data, 4, 2)))
+    asked, usual = (torch.cat([*measured.features(
+        model, small.replace(precision=precision), data, 4, 2, seed=0, device=CPU)])
                     for precision in ("bfloat16" if able else "float32", "auto"))
     assert torch.equal(asked, usual)
 
@@ -80,3 +87,70 @@ def test_the_bound_of_the_run_with_most_keys_is_kept(tmp_path, monkeypatch):
     assert found["keys"].tolist() == [2**power for power in range(13)]
     assert found["inside"].iloc[-1] == pytest.approx(found["closed_form"].iloc[-1], abs=0.02)
     assert (found["inside"] <= found["closed_form"] + 3 * found["inside_std"]).all()
+
+
+TEMPERATURE, STRENGTH = 0.5, 2.0
+
+
+def drawn(queries=2, given=3, negatives=6, d=4, spread=0.3):
+    """Queries, keys near them, and a dictionary."""
+    generator = torch.Generator().manual_seed(0)
+    query, noise, others = (torch.randn(*shape, d, generator=generator, dtype=torch.float64) for shape in (
+        (queries,), (queries, given), (negatives,)))
+    query = normalize(query, dim=1)
+    return query, normalize(query.unsqueeze(1) + spread * noise, dim=2), normalize(others, dim=1)
+
+
+def sampled(*tensors, seed=0, temperature=TEMPERATURE, strength=STRENGTH, **options):
+    generator = torch.Generator().manual_seed(seed)
+    return measured.sampled_losses(*tensors, temperature, strength, generator=generator, **options)
+
+
+def test_losses_equal_a_loop_over_explicit_keys():
+    """From the same normal numbers, key by key."""
+    tensors, counts = drawn(), [1, 2, 5]
+    (query, keys, negatives), mean = tensors, tensors[1].mean(1)
+    table, generator = sampled(*tensors, counts=counts, repeats=3), torch.Generator().manual_seed(0)
+    losses = {"inside": np.zeros((3, 3)), "outside": np.zeros((3, 3))}
+    for repeat in range(3):
+        noise = torch.randn(max(counts), *keys.shape[:2], generator=generator, dtype=torch.float64)
+        for (column, count), (i, q) in itertools.product(enumerate(counts), enumerate(query)):
+            factor = math.sqrt(STRENGTH / keys.shape[1]) * (keys[i] - mean[i])
+            some = [mean[i] + factor.T @ noise[m, i] for m in range(count)]
+            repulsion = sum(math.exp(q @ n / TEMPERATURE) for n in negatives)
+            attraction = sum(math.exp(q @ k / TEMPERATURE) for k in some) / count
+            losses["inside"][repeat, column] += math.log(attraction + repulsion) - float(q @ mean[i]) / TEMPERATURE
+            losses["outside"][repeat, column] += np.mean(
+                [info_nce(q[None], k[None], negatives, TEMPERATURE).item() for k in some])
+    for name, values in losses.items():
+        np.testing.assert_allclose(table[name], values.mean(0) / len(query))
+        np.testing.assert_allclose(table[f"{name}_std"], values.std(0, ddof=1) / len(query))
+    np.testing.assert_allclose(table["closed_form"], jcl(*tensors, TEMPERATURE, STRENGTH).item())
+
+
+def test_the_mean_inside_tends_to_the_closed_form_and_the_mean_outside_stays_below():
+    table = sampled(*drawn(), strength=8.0, repeats=400)
+    errors = table[["inside_std", "outside_std"]].to_numpy() / math.sqrt(400)
+    inside, outside, closed_form = table["inside"], table["outside"], table["closed_form"][0]
+    assert (inside < closed_form + 4 * errors[:, 0]).all()
+    assert abs(inside.iloc[-1] - closed_form) < 4 * errors[-1, 0] < 0.01
+    # The expectation of the average is the same for every count: the best estimate is that of most keys.
+    assert outside.iloc[-1] < closed_form - 10 * errors[-1, 1]
+    assert (abs(outside - outside.iloc[-1]) < 4 * np.hypot(errors[:, 1], errors[-1, 1])).all()
+
+
+@pytest.mark.parametrize("changes", [{"strength": 0.0}, {"given": 1}])
+def test_without_spread_all_three_are_one_loss(changes):
+    tensors = drawn(given=changes.get("given", 3))
+    table = sampled(*tensors, strength=changes.get("strength", STRENGTH), counts=[1, 7], repeats=2)
+    expected = info_nce(tensors[0], tensors[1].mean(1), tensors[2], TEMPERATURE).item()
+    np.testing.assert_allclose(table[["inside", "outside", "closed_form"]], expected)
+    np.testing.assert_allclose(table[["inside_std", "outside_std"]], 0, atol=1e-12)
+
+
+def test_logits_may_be_large_and_impossible_numbers_are_refused():
+    cold = sampled(*(tensor.float().requires_grad_() for tensor in drawn()), temperature=1e-4, counts=[4], repeats=2)
+    assert np.isfinite(cold.to_numpy()).all()
+    for options in ({"counts": []}, {"counts": [0, 1]}, {"repeats": 1}):
+        with pytest.raises(ValueError, match="at least"):
+            sampled(*drawn(), **options)

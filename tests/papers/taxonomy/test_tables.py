@@ -1,13 +1,16 @@
 """The taxonomy's tables: printed numbers beside ours."""
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 from made_up_measures import laid_out
+from pandas import DataFrame
 
-from repro.papers.taxonomy import tables
+from repro.papers.taxonomy import glm, tables
+from repro.report.printed import printed
 from repro.report.style import heading
 from repro.skeleton.recipe import METHODS
 
@@ -40,20 +43,28 @@ def test_printed_accuracies_stand_beside_their_objectives():
         assert [term in row.objectives for term in ("AE", "CE", "AD", "CD")] == [row.AE, row.CE, row.AD, row.CD]
 
 
-@pytest.mark.parametrize(("changes", "printed"), [
+@pytest.mark.parametrize(("changes", "expected"), [
     ({}, {"AE": 34.63, "AE+CE+AD": 67.06, "AD+CD": 48.22}),
     ({"layers": 3}, {"AE": 12.35, "AE+CE+AD": 59.99, "CD": 38.88}),
     ({"units": 1024}, {"CE": 67.21, "AE+CE+AD+CD": 61.40, "AE+CE+AD": 68.64}),
 ])
-def test_printed_accuracies_of_ntu(changes, printed):
-    changes = {"objectives": ",".join(["random", *printed])} | changes
+def test_printed_accuracies_of_ntu(changes, expected):
+    changes = {"objectives": ",".join(["random", *expected])} | changes
     table = rows(dataset="ntu", **changes).set_index("objectives")
-    assert table["printed"].drop("random").to_dict() == printed and math.isnan(table.loc["random", "printed"])
+    assert table["printed"].drop("random").to_dict() == expected and math.isnan(table.loc["random", "printed"])
     assert "changed" not in table and {*changes} - {"objectives"} <= {*table.columns}
     other = rows(dataset="ntu", protocol="xview", **changes)
     assert other[["printed", "difference"]].isna().all(axis=None)
     part = rows(dataset="ntu", subset=True, **changes)
     assert part["difference"].isna().all() and "not a reproduction" in heading(part).replace("\n", " ")
+
+
+def test_every_number_of_the_paper_stands_beside_a_recipe_once():
+    lines = printed("taxonomy_by_recipe").query("objectives != 'random'").set_index("objectives")
+    columns = {("ucla", 1, 512): "UCLA", ("ntu", 1, 512): "NTU_1layer", ("ntu", 3, 512): "NTU_3layer",
+               ("ntu", 1, 1024): "NTU_1024units"}
+    found = {columns[of]: part["percent"] for of, part in lines.groupby(["dataset", "layers", "units"])}
+    assert DataFrame(found).equals(glm.printed_by_objective().loc[[*found["UCLA"].index], [*found]])
 
 
 def test_printed_accuracies_by_depth():
@@ -74,8 +85,8 @@ def test_random_initialisation_has_a_printed_value_at_other_depths_too():
 
 
 @pytest.mark.parametrize("name", tables.TABLES)
-def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name, monkeypatch):
-    monkeypatch.setitem(tables.PRINTED_COLUMNS, ("synthetic", "xview", 1, 128), "UCLA")  # not even if asked to
-    for table in (rows(name, "synthetic"), rows(name, objectives="AE", units=256),
+def test_nothing_is_printed_for_other_settings_and_on_bundled_data(name):
+    always = dataclasses.replace(tables.TABLES[name], printed=lambda row: 50.0)  # not even so
+    for table in (laid_out(always, "synthetic", measure=lambda run: MEASURED), rows(name, objectives="AE", units=256),
                   rows(name, objectives="random", units=1024, layers=2)):
         assert table[["printed", "difference"]].isna().all(axis=None) and table["ours"].eq(50).all()
