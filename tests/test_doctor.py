@@ -69,7 +69,7 @@ def test_nothing_is_wrong_where_nothing_is(tmp_path):
 
 @pytest.mark.parametrize(("place", "contents", "line"), [
     ("data/nw_ucla/all_sqe.zip", b"half a download", "PATH is no archive that can be unpacked"),
-    ("manifests/mine.yaml", b"name: mine\ntitle: x\n", "PATH: the manifest lacks access, source, licence, "),
+    ("manifests/mine.yaml", b"name: mine\ntitle: x\n", "PATH: it lacks access, source, licence, "),
     ("data", b"", "REPRO_DATA is PATH, a file; point it at the folder that holds the data sets"),
     ("manifests/mine.yaml", os.mkfifo, "PATH: is no regular file, or a link that leads nowhere; mend "),
     ("runs/runs", b"", "PATH, the folder of runs, cannot be written (Not a directory); make room or "),

@@ -81,7 +81,7 @@ def test_a_table_is_an_experiment_with_its_defaults_and_public_names_are_there()
     ({"table": "taxonomi", "says": "so"}, "table='taxonomi' is not one of: .*taxonomy"),
     (SOUND | {"sedes": 1}, "field='sedes' is not one of: .*seeds"),
     (SOUND | {"version": 2}, "field='version' is not one of"),
-    ({"table": "taxonomy"}, "says: Field required"), ({"says": "so"}, "table: Field required"),
+    ({"table": "taxonomy"}, "lacks says"), ({"says": "so"}, "lacks table"),
     (None, "None should be table, says, dataset"), (SOUND | {"name": "other"}, "field='name' is not one of: table"),
     (SOUND | {"preset": "smok"}, "preset='smok' is not one of: auto, "),
     (SOUND | {"seeds": "x"}, "seeds='x' should be"), (SOUND | {"dataset": "ntuu"}, "dataset='ntuu' is not one of"),

@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 def test_runs_of_tests_lie_in_a_folder_of_theirs_whatever_the_variable_of_whoever_tests():
-    assert manifest.runs_root().parent.name.startswith("tests-")
+    assert manifest.runs_root().name.startswith("tests-")
     assert not manifest.runs_root().resolve().is_relative_to(PROJECT)
 
 

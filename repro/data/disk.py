@@ -102,12 +102,16 @@ def made(kind: type[Kind], where: str, entry: Any, /, **known: Any) -> Kind:
     try:
         return kind(**known, **entry)
     except pydantic.ValidationError as error:
-        wrong = error.errors()[-1]  # of a digest, or digests by value, the latter
+        errors = error.errors()
+        wrong = errors[-1]  # of a digest, or digests by value, the latter
+        wrong = next((other for other in errors if other["type"] == "unexpected_keyword_argument"), wrong)
         place = [str(part) for part in wrong["loc"] if "[" not in str(part)]  # without what pydantic calls a type
         if wrong["type"] == "unexpected_keyword_argument":  # of a dataclass in this one
             inner = next(filter(dataclasses.is_dataclass, typing.get_args(fields[place[0]])))
             choose(f"{where}: field of {'.'.join(place[:-1])}", place[-1], inner.__dataclass_fields__)
-        got = "" if wrong["type"] in ("missing", "value_error") else f", got {reprlib.repr(wrong['input'])}"
+        if lacking := [".".join(map(str, other["loc"])) for other in errors if other["type"] == "missing"]:
+            raise ValueError(f"{where}: it lacks {', '.join(lacking)}") from error
+        got = "" if wrong["type"] == "value_error" else f", got {reprlib.repr(wrong['input'])}"
         told = wrong["msg"].removeprefix("Value error, ").replace("tuple", "list")
         raise ValueError(f"{': '.join(filter(None, (where, '.'.join(place), told)))}{got}") from error
 

@@ -230,7 +230,7 @@ def compared(
     rows, pairs, lacking = paired(results, first, others)
     if results.partial:
         lacking.append("runs that are not finished")
-    elif first and not pairs:
+    elif first and not (pairs or lacking):
         raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
     numbers = dict.fromkeys(lacking, MISSING)
     measures, of_pairs = listed(measure), _of_runs if "seed" in rows else _of_numbers

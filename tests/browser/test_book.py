@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from repro import book
 from repro.data import manifest
 from repro.experiments import by_study
-from repro.run.store import exported
+from repro.run.store import everything, exported
 
 ROOT = manifest.project_root()
 LINKS = "links => links.map(link => link.href)"
@@ -41,7 +41,7 @@ def site(tmp_path_factory):
     made = made_up_book.notebook()
     for name, notebook in {"notebook": made, "results_made_up": made, "hostile": made_up_book.hostile()}.items():
         nbformat.write(notebook, folder / "source" / "notebooks" / f"{name}.ipynb")
-    book.write_runs(made_up_book.runs() | {"clips": by_study()["clips"]}, folder / "source")
+    book.write_runs(made_up_book.runs() | {"clips": by_study(everything())["clips"]}, folder / "source")
     book.typeset(folder / "source", ROOT / "docs", folder / "site")
     return folder / "site"
 

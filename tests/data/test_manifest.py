@@ -127,14 +127,14 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     *((of_part(train=wrong), r"images have one split, \{train: \{part: \[train\]\}, test:")
       for wrong in ({"part": ["trian"]}, {"prat": ["train"]}, {"part": ["train", "test"]})),
     ({"images": IMAGES | {"deviation": [0.2, 0.2, 0]}}, "images.deviation.2: .* greater than 0, got 0"),
-    ({"images": IMAGES | {"mean": [0.5]}}, "images.mean.2: Field required"),
+    ({"images": IMAGES | {"mean": [0.5]}}, "lacks images.mean.1, images.mean.2"),
     ({"images": IMAGES | {"mean": [0.5, 1.5, 0]}}, "images.mean.1: .*less than or equal to 1, got 1.5"),
     ({"images": IMAGES | {"mean": [0.5, "0", 0]}}, "images.mean.1.*: Input should be a valid number, got '0'"),
     *(({"images": IMAGES | {"classes": wrong}}, f"images.classes: .*{wrong}") for wrong in (1.5, True, 0)),
     ({"images": IMAGES | {"classes": []}}, r"images.classes: names=\[\] names nothing"),
     ({"images": IMAGES | {"classes": ["cat", "cat"]}}, r"names=\['cat', 'cat'\] names cat twice"),
     ({"images": IMAGES | {"size": 0}}, "images.size: .*equal to 1, got 0"),
-    ({"images": {"size": 3}}, "images.*: Field required"),
+    ({"images": {"size": 3}}, "lacks images.classes, images.mean"),
     (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
     (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),
     (of_images("reader"), "of one size have a reader"),
@@ -148,7 +148,7 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     (b"name: [", ""), (b"\xff\xfe", ""), (b"- things", ""), (b"", ""),
     (b"name: things\nname: others", "name stands there twice; take one out"),
     (b"[" * 1000, ""), (b"x: &x [*x, *y]", ""),
-    (b"{name: things, files: [], splits: {}}", "licence: Field required"),
+    (b"{name: things, files: [], splits: {}}", "lacks title, .*licence"),
 ]
 
 

@@ -10,17 +10,22 @@ import repro
 COMMANDS = """
 import json, os
 from repro.data import manifest
+from repro.experiments import studies
 words = "run predictor --preset smoke --engine inline --device cpu --seeds 0,1"
 run(*words.split())
 run("recipe", "predictor", "--method", "byol")
-for path in manifest.runs_root().glob("runs/*/recipe.json"):  # smoke runs decide no claim
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"preset": "quick"}))
-run("figures", "predictor_digits")
-run("claims", "--paper", "BYOL")
 folders = map(os.path.dirname, manifest.runs_root().glob("runs/*/checkpoint.pt"))
 id = next(os.path.basename(folder) for folder in folders if json.load(open(f"{folder}/recipe.json"))["seed"] == 1)
 run("results", "weights", id, "--output", "byol.safetensors")
 run("results", "list")
+for path in manifest.runs_root().glob("runs/*/recipe.json"):  # smoke runs decide no claim
+    record = json.loads(path.read_text())
+    recipe = record["recipe"]
+    quick = studies()[record["study"]].presets["quick"](recipe["dataset"], recipe["method"]).to_dict()
+    changes = {name: value for name, value in recipe.items() if value != quick[name]}
+    path.write_text(json.dumps(record | {"preset": "quick", "changes": changes}))
+run("figures", "predictor_digits")
+run("claims", "--paper", "BYOL")
 """
 
 

@@ -415,7 +415,7 @@ def test_rows_that_a_claim_tells_apart_are_judged(source, first, second):
 
 
 def test_numbers_in_words():
-    assert claims.in_words({"CE over AE": known(1.25, 0.5)}) == "CE over AE +1.25, s.e. 0.5, p 0.031 (3 and 3 runs)"
+    assert claims.in_words({"CE over AE": known(1.25, 0.5)}) == "CE over AE +1.25, s.e. 0.5 (3 and 3 runs)"
     assert claims.in_words({"a": UNKNOWN}) == "a +50, s.e. unknown (1 and 1 runs)"
     assert claims.in_words({"share": exact(0.25), "a": SURE, "b": MISSING}).endswith("share 0.25; not run: 1")
     many = claims.in_words({f"row {number}": known(float(number)) for number in range(9)})
