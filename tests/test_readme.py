@@ -30,7 +30,7 @@ def test_rows_and_findings_stand_in_results():
     lines = [line for line in README.partition("\n## Run it")[0].splitlines() if line.startswith(("| ", "- "))]
     assert not [line for line in lines if line not in plain]
     assert [line for line in lines if line.startswith("- ")] == re.findall(r"^- .*\[More\]\(.*\)$", plain, re.MULTILINE)
-    assert "No trained number has been reproduced in full yet" in README
+    assert "No table of trained encoders is fully reproduced yet" in README
 
 
 def test_a_newcomer_reads_at_most_120_lines():
