@@ -150,7 +150,7 @@ def write_runs(studies: dict[str, DataFrame], source: Path) -> None:
     from itables.javascript import generate_init_offline_itables_html
 
     parts = [RUNS, RAW.format(generate_init_offline_itables_html(itables.options.dt_bundle))]
-    for study, runs in reversed(studies.items()):  # skeletons, which were run at the printed size, stand first
+    for study, runs in reversed(studies.items()):  # skeletons, which were run at the full size, stand first
         if len(runs):
             rows = columns_of_page(runs).rename(columns=html.escape)  # which itables does to values alone
             table = itables.to_html_datatable(

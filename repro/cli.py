@@ -334,7 +334,7 @@ def figures(
 ) -> None:
     """Write the table of every experiment, from REPRO_RUNS and figures/, and what else there are pictures of.
 
-    Experiments are drawn that have a title in findings.yaml or are named.
+    Of experiments, those that are named are drawn, or that have a title in findings.yaml.
 
     Trains nothing. A figure that cannot be drawn is named at the end, and others are drawn; then it ends with status 1.
 
@@ -389,9 +389,8 @@ def claims(
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.
 
     Each has its id, its verdict (holds | fails | self-consistent | contradicts itself | undecided | not run | cannot be
-    checked) with p, one-sided and corrected, of what runs decide, and the level of the evidence. Then come its place
-    and the sentence in our words, and the differences with their standard error (s.e.) and runs of both sides. Trains
-    nothing.
+    checked), p where runs decide it (one-sided, corrected), and level of evidence; then its place, the sentence in our
+    words, and the differences with their standard error (s.e.) and runs of both sides. Trains nothing.
 
     Example: repro claims --paper SCE --verdict undecided
     """

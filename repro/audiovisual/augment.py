@@ -50,7 +50,7 @@ def cropped(clips: Tensor, rows: Tensor, columns: Tensor, flip: Tensor, grey: Te
 
 
 def warped(pictures: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Pictures (n, H, W) float32, each changed by a small random affine map of its own, zero beyond their edges.
+    """Pictures (n >= 1, H, W) float32, each changed by a small random affine map of its own, zero beyond their edges.
 
     `TURN` and `SHIFT` turn, shear and scale by up to some 11 degrees and 20 percent. The generator, on any device,
     draws 6 n uniform numbers.

@@ -1,7 +1,8 @@
 """Recipes of the image papers: the data set's paper fixes network and optimiser, the method objective and views.
 
 From top to bottom: the values of data sets, the methods, the recipe, its presets, the study. Another method is one more
-`Method`, and its loss an objective of `repro.contrast`. Recipes name what needs torch, and import none of it.
+`Method`, and its loss an objective of `repro.contrast` or a function of `pretrain`. Recipes name what needs torch, and
+import none of it.
 """
 
 import dataclasses

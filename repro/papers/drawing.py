@@ -9,15 +9,24 @@ from typing import Any
 
 import matplotlib
 from pandas import DataFrame
+from pydantic.dataclasses import dataclass
 
 from repro import experiments, papers
-from repro.data.disk import scratch
+from repro.data.disk import made, scratch
 from repro.data.parallel import processes
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run.device import cores
 from repro.run.store import everything, write_frame
 from repro.table import NUMBERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A title that a person wrote of some rows, an entry of `findings.yaml`."""
+
+    rows: str  # their `digest`
+    says: str
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -49,8 +58,11 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 def finding(name: str, rows: DataFrame) -> str:
     """The title that a person wrote of these rows of an experiment or a picture; "" of other rows."""
-    _, _, title = papers.entries("findings.yaml").get(name, ("", None, {}))
-    return title["says"] if title and title["rows"] == digest(rows) else ""
+    _, path, entry = papers.entries("findings.yaml").get(name, ("", "", None))
+    if entry is None:
+        return ""
+    title = made(Finding, f"{path}, entry {name}", entry)
+    return title.says if title.rows == digest(rows) else ""
 
 
 def digest(rows: DataFrame) -> str:
@@ -115,7 +127,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         experiment = experiments.find(name)
         asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
-        if isinstance(drawn, plots.Plot) and drawn.minus:  # errors are of single runs
+        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:
@@ -131,7 +143,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
     if drawn and len(shown) > 1 and (titled or picture or required):  # one number is no figure
         if titled and not title:
             line = f"{name}: its title in findings.yaml is of other rows; of these write one, with rows: "
-            print(line + digest(rows), file=sys.stderr)
+            print(f'{line}"{digest(rows)}"', file=sys.stderr)
         written += plots.publish(stem, drawn, shown, behind, title or usual)
     return written
 

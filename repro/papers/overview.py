@@ -37,6 +37,7 @@ def beside(numbers: DataFrame) -> DataFrame:
     rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder", "verdict"]])
     differences = {f"{number.id}: {number.compared}": number for number in numbers.itertuples()}
     least, greatest = (numbers.groupby("id")["value"].agg(which) for which in ("min", "max"))
+    errors, seeds = numbers.groupby("id")["error"].max(), numbers.groupby("id")["runs"].first()
     shown = []
     for row in rows.itertuples():
         ours, theirs = row.ours, row.printed
@@ -47,7 +48,7 @@ def beside(numbers: DataFrame) -> DataFrame:
             found = results(name).query(query)
             ours, theirs = measured(found)[0], f"{found['printed'].item():.2f}"
         elif ours in least:
-            ours = f"{least[ours]:+.1f} to {greatest[ours]:+.1f}"
+            ours = f"{least[ours]:+.1f} to {greatest[ours]:+.1f}, s.e. at most {errors[ours]:.1f} ({seeds[ours]})"
         if theirs in differences:
             theirs = f"{differences[theirs].value:+.1f}"
         elif theirs in least:

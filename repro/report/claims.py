@@ -494,10 +494,10 @@ def in_words(numbers: Numbers) -> str:
 
 
 def verdict_in_words(verdict: str, p: float, level: str) -> str:
-    """A verdict with its p (see `Decision`), where runs decide it: "holds, p 0.031"."""
+    """A verdict with its p (see `Decision`), where runs decide it: "holds, p = 0.031"."""
     if math.isnan(p) or level not in (PAPER, SHORTENED, BUNDLED):
         return verdict
-    return f"{verdict}, p < 0.001" if p < 0.001 else f"{verdict}, p {p:.2g}"
+    return f"{verdict}, p < 0.001" if p < 0.001 else f"{verdict}, p = {p:.3f}"
 
 
 def difference_in_words(value: float, error: float, p: float) -> str:

@@ -221,8 +221,8 @@ def taking_over(folder: Path) -> Iterator[None]:
     except torch.OutOfMemoryError:  # says nothing about the file
         raise
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder} was begun by another version of this project, or on another kind of device, whose "
-                         f"state does not fit ({error}); {BEGIN_ANEW}") from error
+        raise ValueError(f"{folder} was begun by another version of this project or learner, or on another kind of "
+                         f"device, whose state does not fit ({type(error).__name__}: {error}); {BEGIN_ANEW}") from error
 
 
 def _checked(values: Tensor, terms: tuple[str, ...], done: int) -> dict[str, float]:

@@ -97,7 +97,7 @@ class Learner(abc.ABC):
         bucket: what shapes of the next step depend on; None for one that is not to be recorded.
         parts: names of modules, optimisers, dictionaries: of all that has a `state_dict`.
         streams: names of what random choices come from: generators and the order of samples.
-        kept: names of what else changes: numbers, tensors on the device and dicts of these.
+        kept: names of what else changes: plain numbers, tensors on the device and dicts of these.
         passing: names of what is not saved though it changes, as every step sets it before it reads it.
     """
 

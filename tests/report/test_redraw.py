@@ -67,7 +67,7 @@ def test_an_experiment_without_a_title_is_a_table_alone_and_a_title_of_other_row
         drawn = (tmp_path / "titled" / "short.svg").read_text(encoding="utf-8")
         assert "Of other rows" not in drawn and COLUMN.declared.title in drawn
         digest = hashes(tmp_path / "titled")["short.csv"][:12]
-        assert f"is of other rows; of these write one, with rows: {digest}\n" in capsys.readouterr().err
+        assert f"is of other rows; of these write one, with rows: \"{digest}\"\n" in capsys.readouterr().err
 
 
 def test_one_row_is_no_figure_and_several_settings_are_all_drawn(tmp_path):
@@ -95,6 +95,8 @@ def test_settings_that_are_no_fields_of_the_table_go_across_or_have_panels_or_na
     pooled = drawing.draw("pooled_keys_synthetic", experiments.results("pooled_keys_synthetic"))
     names = [label.get_text() for label in pooled.axes[0].get_yticklabels()]
     assert names == ["CM-ACC, keys encoded again", "CM-ACC, keys as the pool has them"]
+    rates = drawing.draw("probe_standardised_rates_ucla", experiments.results("probe_standardised_rates_ucla"))
+    assert "standardised" in rates.axes[0].get_xlabel()  # which this sweep changes, and no other accuracy
 
 
 def test_rows_of_another_table_and_rows_that_lack_a_column_are_refused():

@@ -139,7 +139,7 @@ def sampled_losses(
         negatives: (K, d) dictionary.
         temperature: t > 0, in units of the dot product.
         strength: lambda >= 0.
-        generator: of the Gaussian draws, on the device of the query.
+        generator: of the Gaussian draws, on the CPU, as all tensors.
         counts: numbers of keys M. Within a repeat the first M of the same keys are used.
         repeats: independent draws.
 

@@ -175,6 +175,7 @@ def forest(table: DataFrame) -> DataFrame:
         if {*objectives} <= {*counts.index}:
             runs = counts[objectives]
             each = " to ".join(map(str, dict.fromkeys([runs.min(), runs.max()])))
-            said = f"{len(objectives)} objectives, {runs.sum()} runs, {each} each; least squares on the means over"
-            parts[rows, "ours", f"{said} seeds.", preset, dataset] = coefficients(fit(means, "linear", rows))
+            said = (f"{len(objectives)} objectives, {runs.sum()} runs, {each} each; "
+                    "least squares on the means over seeds.")
+            parts[rows, "ours", said, preset, dataset] = coefficients(fit(means, "linear", rows))
     return pd.concat(parts, names=["rows", "source", "statement", "preset", "dataset"]).droplevel(-1).reset_index()
