@@ -138,8 +138,8 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
         of them.
 
     Raises:
-        ValueError: if the results lack a field or a value that the claim names, or two rows of one seed are not told
-            apart.
+        ValueError: if the results lack a field or a value that the claim names, no two recipes of its sides are alike
+            in all else, or two rows of one seed are not told apart.
     """
     rows, fields = results.rows, list(dict.fromkeys([*results.apart, *first, *second]))
     if len(results.unfinished):  # which have no seed and no numbers
@@ -157,8 +157,8 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
     uses = {number: {field: value for field, value in recipe.items() if pd.notna(value)}
             for number, recipe in recipes.to_dict("index").items()}
     said = {field for side in (first, second) for field, _ in _named(side) if len(listed(side[field])) == 1}
-    pairs: Pairs = {}
-    for one, other in itertools.product(*(_chosen(recipes, side).index for side in (first, second or first))):
+    sides, pairs = [_chosen(recipes, side).index for side in (first, second or first)], {}
+    for one, other in itertools.product(*sides):
         row, against = uses[one], uses[other]
         both = [field for field in fields if field in row and field in against]  # others tell nothing
         unlike = [field for field in both if row[field] != against[field]]
@@ -167,6 +167,8 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
             shared = [field for field in fields if field not in (*unlike, *said)]
             over = f"{_label(row, unlike)} over {_label(against, unlike)}" if unlike else ""
             pairs[", ".join(filter(None, (over, _label(against | row, shared))))] = one, other
+    if first and not (pairs or results.partial) and all(map(len, sides)):
+        raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
 
     used = rows[rows["recipe"].isin([*itertools.chain(*pairs.values())])]
     if used.duplicated(["recipe", "seed"] if "seed" in rows else "recipe").any():
@@ -220,7 +222,7 @@ def compared(
     A value that is named and that no row compared has is a comparison with a missing side.
 
     Raises:
-        ValueError: as `paired`, and if `second` names nothing that the first rows can be compared with.
+        ValueError: as `paired`, and if `second` names nothing.
     """
     if second in ({}, None):
         raise ValueError(f"second={second} compares nothing; name other rows there, or a number")
@@ -230,8 +232,6 @@ def compared(
     rows, pairs, lacking = paired(results, first, others)
     if results.partial:
         lacking.append("runs that are not finished")
-    elif first and not (pairs or lacking):
-        raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
     numbers = dict.fromkeys(lacking, MISSING)
     measures, of_pairs = listed(measure), _of_runs if "seed" in rows else _of_numbers
     for name in measures:
