@@ -51,6 +51,10 @@ def main() -> None:
         if arguments == ["--version"]:
             print(f"repro {importlib.metadata.version('repro')}")
             sys.exit(0)
+        options = [argument.partition("=")[0].replace("_", "-") for argument in arguments if argument.startswith("--")]
+        for option in options:
+            if options.count(option) > 1:
+                raise ValueError(f"{option} is there twice; give it once, several values as a comma list")
         app(arguments)
     except SystemExit as end:
         if end.code == 130:  # as typer ends at Ctrl-C
@@ -425,7 +429,7 @@ def _end_after(failures: Mapping[str, str]) -> None:
 
 def _choices(context: typer.Context) -> dict[str, str]:
     """What a command is given of the arguments of `repro.run_table`: options that it lists, and any others as they
-    stand: "--epochs 30", "--epochs=30", "--redrawn". ValueError if one is no option, or is there twice.
+    stand: "--epochs 30", "--epochs=30", "--redrawn". ValueError if one is no option.
     """
     listed = {name: context.params.get(name) for name in ("dataset", "preset", "seeds", "variant")}
     choices = {name: value for name, value in listed.items() if value is not None}
@@ -436,10 +440,7 @@ def _choices(context: typer.Context) -> dict[str, str]:
             raise ValueError(f"{option!r} is no option; options begin with --, and a list has commas and no spaces")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
-        name = option[2:].replace("-", "_")
-        if name in choices:
-            raise ValueError(f"{option} is there twice; give its values as a comma list")
-        choices[name] = value
+        choices[option[2:].replace("-", "_")] = value
     return choices
 
 

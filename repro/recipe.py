@@ -165,8 +165,8 @@ class Recipe:
             name, value, kinds = field.name, getattr(self, field.name), types[field.name]
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
-            if float in kinds and type(value) is int:
-                object.__setattr__(self, name, float(value))
+            if float in kinds and type(value) in (int, float):
+                object.__setattr__(self, name, value + 0.0)  # -0.0 is 0.0, which has its id
             elif type(value) not in kinds:
                 expected = " or ".join(kind.__name__ for kind in kinds)
                 raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; it should be {expected}")

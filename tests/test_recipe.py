@@ -100,6 +100,7 @@ def test_a_value_of_another_type_raises(field, value, expected):
 
 def test_recipes_are_frozen_and_survive_their_dictionary():
     recipe = Small(name="ntu", rate=2, crop=None, twice=True)
+    assert str(recipe.replace(rate=-0.0).rate) == "0.0"  # one training has one id
     assert type(recipe.rate) is float and recipe.canonical() == recipe.replace(rate=2.0).canonical()
     with pytest.raises(dataclasses.FrozenInstanceError):
         recipe.epochs = 3

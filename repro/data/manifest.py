@@ -229,14 +229,15 @@ def read_once(load: Callable[..., Loaded], maxsize: int) -> Callable[..., Loaded
 def version(name: str, root: Path) -> tuple[tuple[Path, tuple[int, ...]], ...]:
     """What changes when the files behind a data set are exchanged: their places and stamps; no contents are read.
 
-    That is its archives, or folders and the folders in these, the lists of splits, and what was imported or prepared.
+    That is its manifest, its archives, or folders and the folders in these, the lists of splits, and what was imported
+    or prepared.
     """
     declared = (*load_manifest(name).files, Archive(name=f"splits/{name}.zip"))
     paths = [path for archive in declared if (path := archive.place(root))]
     paths += [Path(entry) for path in paths if path.is_dir() for entry in os.scandir(path) if entry.is_dir()]
     made = prepared_root().glob(f"{name}-*/*")
     paths += [path for path in made if path.suffix != ".lock" and not path.name.startswith(".")]  # these are written
-    return tuple((path, stamp(path)) for path in sorted(paths))
+    return tuple((path, stamp(path)) for path in sorted([files_of()[name], *paths]))
 
 
 def names() -> list[str]:

@@ -174,7 +174,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # torch raises many kinds for a file it cannot read
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict}, {"cost": dict})
+    check_parts(state, {"step": int, "seconds": (int, float), "learner": dict}, {"cost": dict, "folder": str})
+    if (folder := state.get("folder", path.parent.name)) != path.parent.name:
+        raise ValueError(f"it is of {folder}, not of {path.parent.name}")
     check_parts(state.get("cost", {}), {}, KNOWN)
     if state["step"] < 0 or not 0 <= state["seconds"] < math.inf:
         raise ValueError(f"step {state['step']}, {state['seconds']} seconds")
@@ -185,7 +187,7 @@ def _save(
     learner: Learner, folder: Path, done: int, seconds: float, code: str, known: dict[str, Any]
 ) -> None:
     state = {"step": done, "seconds": seconds, "learner": learner.state_dict()}  # in every process: they may average
-    state["cost"] = cost(learner.device) | {"code": code} | known
+    state |= {"folder": folder.name, "cost": cost(learner.device) | {"code": code} | known}
     if first():
         save_checkpoint(folder, state)
 

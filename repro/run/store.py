@@ -388,6 +388,9 @@ def check_result(result: Record, fields: Iterable[str] = (), cost: Kinds = NO_PA
         raise ValueError(f"{taken[0]} is the name of a column of tables, not of a measure")
     check_parts(result, {"cost": dict} | {name: KINDS.get(name, (int, float)) for name in result})
     check_parts(result["cost"], cost, KNOWN)
+    for name, value in result["cost"].items():
+        if not str(value).isprintable():  # a terminal does what escape codes say
+            raise ValueError(f"cost has {name}={value!r}, which cannot be printed")
 
 
 def _check_description(record: Record) -> None:
@@ -476,11 +479,14 @@ def rows_of(runs: Sequence[Run], store: Store) -> "DataFrame":
 
 def finished_runs(store: Store, tell: Tell = warn_once) -> "DataFrame":
     """A row for each finished run, by id; one that is damaged is left out, with a line that is printed once."""
-    rows = []
+    rows: list[Record] = []
     folders = [path.parent for path in (store.root / "runs").rglob("result.json")]
-    for folder in sorted(folders, key=lambda folder: folder.name):
+    for folder in sorted(folders, key=lambda folder: (folder.name, len(folder.parts))):
         try:
-            rows.append(row_of(read_record(folder)))
+            record = read_record(folder)
+            if rows and rows[-1]["id"] == record["id"]:
+                raise ValueError("another folder has this run; delete one of them")
+            rows.append(row_of(record))
         except ValueError as error:
             tell(f"{folder} is left out: {error}")
     return _table(rows)
@@ -605,6 +611,8 @@ def _read_log(path: Path) -> "DataFrame":
             if not 1 <= line["step"] <= line.get("of", line["step"]) or line.get("steps_per_epoch", 1) < 1:
                 raise ValueError(f"no training takes the step of {line}")
         log = DataFrame(lines)
+        if not log["step"].is_monotonic_increasing or log["step"].duplicated().any():
+            raise ValueError("its steps do not rise")
         _check_numbers(log)
     return log
 

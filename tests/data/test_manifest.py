@@ -255,6 +255,15 @@ def test_data_are_read_once_until_their_files_are_exchanged(project, tmp_path, m
     assert read == [True, True, False]
 
 
+def test_data_are_read_again_when_their_manifest_changes(project, tmp_path):
+    project(declared())
+    load = manifest.read_once(lambda name, root: manifest.load_manifest(name).title, maxsize=2)
+    first = load("things", tmp_path)
+    path = tmp_path / "data_manifests" / "things.yaml"
+    path.write_text(path.read_text().replace(first, f"{first} again"))
+    assert load("things", tmp_path) == f"{first} again"
+
+
 @pytest.mark.parametrize("label", ["ucla (\x1b[2Jmine.npz)", "ucla\x9b2J", "ucla\a"])
 def test_a_label_that_a_terminal_would_obey_is_refused(label):
     with pytest.raises(ValueError, match=r"'ucla.*\\x.*' has a character that cannot be printed"):

@@ -57,6 +57,7 @@ DAMAGES = {
     "no time": lambda content: changed(content, seconds=float("nan")),
     "no state": lambda content: changed(content, learner=3),
     "a cost of text": lambda content: changed(content, cost="9"),
+    "that of another run": lambda content: changed(content, folder="0123456789abcdef"),
     "a code that is none": lambda content: changed(content, cost={"code": 9}),
     "a pipe": os.mkfifo,  # to open it would wait for ever
     "removed": None,

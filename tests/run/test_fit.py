@@ -219,7 +219,7 @@ def test_the_state_of_another_version_is_refused_and_left(tmp_path, undisturbed,
     with pytest.raises(ValueError) as raised:
         train(Walk(), folder)
     message = str(raised.value)
-    assert message.startswith(f"{folder} was begun by another version of this project or learner, or on another kind of ")
+    assert message.startswith(f"{folder} was begun by another version of this project or learner, or on ")
     assert message.endswith("move that folder away: then the run starts anew")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     folder.rename(tmp_path / "away")

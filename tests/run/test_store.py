@@ -191,6 +191,7 @@ def described(**change):
         (f'{{"linear": {"9" * 5000}}}', "integer string conversion"), ("[" * 100_000, "it is nested too deeply"),
         *((RESULT | {"linear": value}, "linear is ") for value in (None, True, [50.0], "50")),
         ('{"cost": 3}', "cost is 3"), ('{"linear": 1.0}', "it lacks cost"), (RESULT | {"select": 3}, "select is 3"),
+        ({"cost": {"device": "\x1b[2J"}}, r"device='\\x1b\[2J', which cannot be printed"),
         (RESULT | {"evaluation": 1.5}, "evaluation is 1.5"), ({"cost": {"code": ["a"]}}, r"code is \['a'\]"),
         ({"cost": {"seconds": "9"}}, "seconds is '9'"), ('{"cost": {}, "cost": {}}', "'cost' stands there twice"),
         *((RESULT | {name: 3}, f"{name} is the name of a column") for name in ("seed", "finished", "value", "epochs")),
@@ -267,7 +268,7 @@ def test_epochs_of_a_training_that_its_iterations_end_early_are_those_it_has_see
     *(("progress.jsonl", json.dumps(LINES[0]) + f"\n{line}\n", "delete that folder")
       for line in ("{", "[]", "{}", '{"step": 1}', '{"step": 1, "loss": "a", "CD": 1}')),
     *((name, "".join(json.dumps(line | change) + "\n" for line in LINES), "delete that folder")
-      for change in ({"step": -3}, {"step": 0}, {"step": 2.5}, {"step": 21}, {"step": "5"}, {"loss": None},
+      for change in ({"step": -3}, {"step": 0}, {"step": 5}, {"step": 2.5}, {"step": 21}, {"step": "5"}, {"loss": None},
                      {"loss": True}, {"CD": 1e308}, {"steps_per_epoch": 0}, {"of": 0}, {"of": "20"})
       for name in ("progress.jsonl", "probes.jsonl")), ("progress.jsonl", os.mkfifo, "is no regular file"),
     *(("similarity.csv", content, "restore it") for content in ("", "a,b\n", "a,b\n1\n", "a,b\n1,inf\n", 'a\n"x')),
@@ -360,6 +361,17 @@ def test_a_run_that_was_copied_into_the_folder_of_another_is_refused(store):
         rows_of([copied, other], store)
     told = []
     assert finished_runs(store, told.append)["id"].tolist() == [copied.id] and re.search(message, told[0])
+
+
+def test_a_copy_of_a_run_elsewhere_in_the_store_does_not_take_its_place(store):
+    run, told = finish(store, "AE", linear=50.0), []
+    copy = store.root / "runs" / "backup" / run.id
+    shutil.copytree(store.folder(run).path, copy)
+    path = copy / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"linear": 99.0}))
+    runs = finished_runs(store, told.append)
+    assert [json.loads(row)["linear"] for row in runs["metrics"]] == [50.0]
+    assert told == [f"{copy} is left out: another folder has this run; delete one of them"]
 
 
 def test_reading_gives_back_what_was_written_and_exporting_again_changes_nothing(store, tmp_path):
