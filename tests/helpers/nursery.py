@@ -104,7 +104,7 @@ def work(place: Path, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -
     be_in(cwd, env)
     kind, name, *arguments = words
     own = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    installed = [path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix))]
+    installed = [path for path in sys.path if path not in ("", str(HELPERS), tempfile.gettempdir())]
     sys.path = [os.getcwd(), *own, *installed]
     sys.argv = [kind, *arguments]
     if kind == "-m":
