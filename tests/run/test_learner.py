@@ -124,11 +124,13 @@ def test_what_every_step_sets_anew_need_not_be_saved(monkeypatch):
 
 @pytest.mark.parametrize("draw", [lambda walk: torch.rand(2, generator=walk.generator), forked])
 def test_a_step_may_draw_from_its_own_generator_or_put_the_global_one_back(tmp_path, draw):
-    train(Drawing(draw), tmp_path)
+    train(walk := Drawing(draw), tmp_path)
+    assert walk.taken == walk.total_steps
 
 
 def test_what_is_drawn_between_two_intervals_is_not_taken_for_a_step_s(tmp_path):
-    train(Walk(), tmp_path, probe=lambda: {"drawn": random.random()}, probe_steps=2)
+    train(walk := Walk(), tmp_path, probe=lambda: {"drawn": random.random()}, probe_steps=2)
+    assert walk.taken == walk.total_steps
 
 
 def test_what_other_threads_draw_is_not_taken_for_the_step_s(tmp_path):
