@@ -486,9 +486,9 @@ def in_words(numbers: Numbers) -> str:
             if uncertain:
                 error = "unknown" if math.isnan(number.error) else f"{number.error:.3g}"
                 runs = f" ({' and '.join(map(str, number.runs))} runs)" if number.runs else ""
-                texts.append(f"{name} {number.value:+.3g}, s.e. {error}{runs}")
+                texts.append(f"{name}: {number.value:+.3g}, s.e. {error}{runs}")
             else:
-                texts.append(f"{name} {number.value:.4g}")
+                texts.append(f"{name}: {number.value:.4g}")
     missing = len(numbers) - len(known)
     return "; ".join([*texts, *([f"not run: {missing}"] if missing and known else [])])
 

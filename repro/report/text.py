@@ -79,7 +79,7 @@ def remarks(rows: DataFrame) -> list[str]:
 
 def in_terms(evidence: str) -> str:
     """What was compared, with the numbers if they stand there, in terms that a reader knows."""
-    words = evidence.replace(" minus 0 ", " ").removesuffix(" minus 0").replace(", ours", ", accuracy")
+    words = evidence.replace(" minus 0:", ":").removesuffix(" minus 0").replace(", ours", ", accuracy")
     return TERM.sub(lambda match: TERMS.get(match[0], match[0].replace("_", " ")), words)
 
 

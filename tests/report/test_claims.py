@@ -366,7 +366,7 @@ def test_judging_gives_the_verdicts_and_the_numbers_behind_them():
     asked = {"A1": Claim(first=SCE, second=MOCO, rule="above"), "A2": Claim(rule="not run")}
     table, numbers = claims.judge(asked, lambda name: results(GRID))
     assert table["verdict"].to_dict() == {"A1": "holds", "A2": "not run"} and table["level"].tolist() == [PAPER, ""]
-    assert table["evidence"]["A1"].startswith("sce over moco, keys 1 +5, s.e. ") and table["evidence"]["A2"] == ""
+    assert table["evidence"]["A1"].startswith("sce over moco, keys 1: +5, s.e. ") and table["evidence"]["A2"] == ""
     assert numbers["compared"].tolist() == ["sce over moco, keys 1", "sce over moco, keys 2"]
     assert numbers["value"].tolist() == pytest.approx([5, 5]) and numbers["runs"].tolist() == ["3 and 3"] * 2
     assert numbers["p"][0] == pytest.approx(statistics.contrast(runs(GRID), "sce, 1", "moco, 1").p())
@@ -415,11 +415,11 @@ def test_rows_that_a_claim_tells_apart_are_judged(source, first, second):
 
 
 def test_numbers_in_words():
-    assert claims.in_words({"CE over AE": known(1.25, 0.5)}) == "CE over AE +1.25, s.e. 0.5 (3 and 3 runs)"
-    assert claims.in_words({"a": UNKNOWN}) == "a +50, s.e. unknown (1 and 1 runs)"
-    assert claims.in_words({"share": exact(0.25), "a": SURE, "b": MISSING}).endswith("share 0.25; not run: 1")
+    assert claims.in_words({"CE over AE": known(1.25, 0.5)}) == "CE over AE: +1.25, s.e. 0.5 (3 and 3 runs)"
+    assert claims.in_words({"a": UNKNOWN}) == "a: +50, s.e. unknown (1 and 1 runs)"
+    assert claims.in_words({"share": exact(0.25), "a": SURE, "b": MISSING}).endswith("share: 0.25; not run: 1")
     many = claims.in_words({f"row {number}": known(float(number)) for number in range(9)})
-    assert many.startswith("9 numbers, here the lowest and the highest; row 0 +0, ") and "row 8 +8" in many
+    assert many.startswith("9 numbers, here the lowest and the highest; row 0: +0, ") and "row 8: +8" in many
     assert "row 2" not in many and claims.in_words({}) == ""
     assert claims.difference_in_words(17.46, 1.06, 1e-9) == "+17.5, s.e. 1.1, p < 0.001"
     assert claims.difference_in_words(-0.24, 0.31, 0.4567) == "-0.2, s.e. 0.3, p = 0.457"

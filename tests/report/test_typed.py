@@ -15,10 +15,10 @@ TABLE = """| objectives | ours | difference |
 | rows in 1999 | 46 |  |"""
 CLAIMS = """|  | the paper says | here | measured |
 | --- | --- | --- | --- |
-| S15 | “SCE is 97.5 above, and ReSSL fails.” | holds | sce over ressl, ours +16.8, s.e. 1.12, p 3.7e-07 |
-| T9 | “Best.” | undecided | 2 numbers, here the lowest and the highest; CE over AD -1.8, s.e. 1.2; CE over AE +30.1 |
-| T25 | “Worse.” | contradicts itself | AE over CD -17.75; AD over CD 5.72 |
-| T28 | “Lost.” | fails | AE over random, layers 3 +16, s.e. 2 |"""
+| S15 | “SCE is 97.5 above, and ReSSL fails.” | holds | sce over ressl, ours: +16.8, s.e. 1.12, p 3.7e-07 |
+| T9 | “Best.” | undecided | 2 numbers, here the lowest and the highest; CE over AD: -1.8, s.e. 1.2; CE over AE: +30.1 |
+| T25 | “Worse.” | contradicts itself | AE over CD: -17.75; AD over CD: 5.72 |
+| T28 | “Lost.” | fails | AE over random, layers 3: +16, s.e. 2 |"""
 GRID = "| method | ours |\n| --- | --- |\n| SCE | 43.7 |\n| ReSSL | 26.2 |\n## 88.8\n> 77.7\n<Figure with 66.6 Axes>"
 LINES = [line for output in (TABLE, CLAIMS, "", GRID) for line in evidence(output)]
 
