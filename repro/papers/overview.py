@@ -56,7 +56,7 @@ def beside(numbers: DataFrame) -> DataFrame:
         shown.append({"the paper": f"{theirs} on {row.on}" if row.on else theirs, "ours": ours})
     return DataFrame({
         "paper": rows["paper"], "table or figure": links(rows), "what": rows["what"], "run on": rows["ran"],
-        **DataFrame(shown), "verdict": rows["verdict"]})
+        **DataFrame(shown), "verdict on the whole": rows["verdict"]})
 
 
 def fixed_before() -> DataFrame:

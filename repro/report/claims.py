@@ -52,7 +52,7 @@ ANY = "any"  # every value of a field, on the second side every other one
 METHODS = ("objectives", "method", "approach")  # columns that name what a network is trained by
 UNTRAINED = ("random",)  # what they call one that is not trained
 LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
-BY_CHANCE = "permutations as near"  # the number of a column that agrees less than its permutations do
+BY_CHANCE = "share of permutations as near"  # the number of a column that agrees less than its permutations do
 
 Value = bool | int | float | str
 SOME = pydantic.Field(min_length=1)
@@ -339,8 +339,8 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
         deviation = statistics.pooled(runs.loc[judged.index]).value
         near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
         numbers |= {name: exact(value) for name, value in (
-            (f"root mean square of {near.rows}", near.rms), ("of one number for all", near.constant_rms),
-            ("of another run of ours", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
+            (f"{near.rows} of ours miss the paper by (rms)", near.rms), ("one number for all would by", near.constant_rms),
+            ("our next run would miss ours by", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
     return numbers
 
 
@@ -447,7 +447,10 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
             verdict, p, level, estimates = held(claim, read)
         except ValueError as error:
             raise ValueError(f"{claim.file}, entry {name}: {error}") from error
-        verdicts[name] = verdict, p, level, in_words(estimates)
+        evidence = in_words(estimates)
+        if evidence and claim.margin and claim.rule not in ("gap shrinks", "agrees"):
+            evidence += f"; tested against {claim.margin:g}"
+        verdicts[name] = verdict, p, level, evidence
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),
                      "at_most": number.value + number.reach(1 - 2 * ERROR), "detectable": number.detectable(),
                      "runs": " and ".join(map(str, number.runs))} for what, number in estimates.items()]
