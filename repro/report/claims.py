@@ -339,8 +339,8 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
         deviation = statistics.pooled(runs.loc[judged.index]).value
         near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
         numbers |= {name: exact(value) for name, value in (
-            (f"{near.rows} of ours miss the paper by (rms)", near.rms), ("one number for all would by", near.constant_rms),
-            ("our next run would miss ours by", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
+            (f"rms from the paper, of {near.rows}", near.rms), ("rms of one number for all", near.constant_rms),
+            ("rms of another run", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
     return numbers
 
 
@@ -448,7 +448,7 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
         except ValueError as error:
             raise ValueError(f"{claim.file}, entry {name}: {error}") from error
         evidence = in_words(estimates)
-        if evidence and claim.margin and claim.rule not in ("gap shrinks", "agrees"):
+        if evidence and claim.margin and claim.rule.startswith(("above", "below")):
             evidence += f"; tested against {claim.margin:g}"
         verdicts[name] = verdict, p, level, evidence
         numbers += [{"id": name, "compared": what, "value": number.value, "error": number.error, "p": number.p(),

@@ -28,7 +28,7 @@ DOWN = ("below|lower|lowest|worse|worst|behind|loses?|falls?|drops?|collapses?|l
         "hurts?|costs?")
 DIRECTION = re.compile(rf"\b(?:(?P<up>{UP})|{DOWN})\b")
 NEGATION = re.compile(r"\b(?:not|no|none|never|neither|nor|cannot)\b")
-COMPARED = re.compile(r"([^;|]+) over ([^;|]+?): ([-+]?)[\d.e+-]+(?=, s\.e\.|;| \||$)")  # of a claim: both sides, sign
+COMPARED = re.compile(r"([^;|]+) over ([^;|]+?): ([-+]?)[\d.e+-]+(?=, s\.e\.|;| \||$)")  # both sides, sign
 
 
 class Line(NamedTuple):

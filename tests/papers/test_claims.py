@@ -183,7 +183,7 @@ def test_sentences_that_would_not_survive_a_correction_across_them_are_known(com
 
 def test_the_printed_column_stands_beside_a_constant_and_shuffled_ones(committed):
     said = [number(committed, "T10", name)["value"] for name in (
-        "12 of ours miss the paper by (rms)", "one number for all would by", "correlation")]
+        "rms from the paper, of 12", "rms of one number for all", "correlation")]
     table = experiments.results("taxonomy_ucla").set_index("objectives")
     ours, theirs = table.drop(index=["random", "AE", "AE+CD", "AE+AD+CD"])[["ours", "printed"]].to_numpy(float).T
     assert said == pytest.approx([((ours - theirs) ** 2).mean() ** 0.5, theirs.std(), stats.pearsonr(ours, theirs)[0]])

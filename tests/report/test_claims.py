@@ -339,8 +339,8 @@ def test_agreement_stands_beside_a_constant_and_shuffled_columns():
     of_all = runs(values)
     kept = statistics.agreement(of_all[:-1], Series(5.0 * np.arange(7), of_all.index[:-1]),
                                 deviation=statistics.pooled(of_all).value)
-    assert numbers["7 of ours miss the paper by (rms)"].value == pytest.approx(kept.rms)
-    assert numbers["one number for all would by"].value == pytest.approx(kept.constant_rms)
+    assert numbers["rms from the paper, of 7"].value == pytest.approx(kept.rms)
+    assert numbers["rms of one number for all"].value == pytest.approx(kept.constant_rms)
     refuted = numbers["keys 8"]
     assert refuted.value == pytest.approx(of_all.loc["jcl, 8"].mean() - 35) and refuted.runs == (3, 1)
 
@@ -372,6 +372,14 @@ def test_judging_gives_the_verdicts_and_the_numbers_behind_them():
     assert numbers["p"][0] == pytest.approx(statistics.contrast(runs(GRID), "sce, 1", "moco, 1").p())
     table, numbers = claims.judge({}, lambda name: results(GRID))
     assert table.empty and numbers.empty and {"verdict", "evidence"} <= {*table}
+
+
+def test_a_limit_stands_behind_the_numbers_that_are_tested_against_it():
+    asked = {"A1": Claim(first=SCE, second=MOCO, rule="above", margin=2),
+             "A2": Claim(first=SCE, second=MOCO, rule="above"),
+             "A3": Claim(first=SCE, second=MOCO, rule="within", margin=2)}
+    evidence = claims.judge(asked, lambda name: results(GRID))[0]["evidence"]
+    assert evidence["A1"] == f"{evidence['A2']}; tested against 2" and evidence["A3"] == evidence["A2"]
 
 
 TOLD_APART = printed(method=["Ours", "Ours", "AVID"], size=["240K", "1.8M", "240K"], ours=[80.2, 90.8, 79.1])
