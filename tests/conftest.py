@@ -61,10 +61,12 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", autouse=True)
 def filmed_once():
     """The bundled skeletons are made once per process, which takes two seconds, and not for every folder of data."""
-    from repro.skeleton import synthetic
+    from repro.skeleton import readers, synthetic
 
+    once = functools.cache(lambda film=synthetic.generate: tuple(film()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(synthetic, "generate", functools.cache(lambda film=synthetic.generate: tuple(film())))
+        for module in (readers, synthetic):  # the reader has a name of its own for it
+            patch.setattr(module, "generate", once)
         yield
 
 

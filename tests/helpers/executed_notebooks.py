@@ -69,7 +69,7 @@ def warm_up():
     from made_up_images import use_tiny_trunk
     from papermill.engines import Engine, papermill_engines
 
-    from repro.skeleton import synthetic
+    from repro.skeleton import readers
 
     for module in pkgutil.walk_packages(repro.__path__, "repro."):
         if not module.name.endswith("__main__"):
@@ -77,9 +77,9 @@ def warm_up():
     papermill_engines.register("in_process", type("InProcess", (Engine,), {
         "execute_managed_notebook": staticmethod(lambda manager, *_, **__: run_cells(manager.nb.cells)),
     }))
-    patch, recordings = pytest.MonkeyPatch(), tuple(synthetic.generate())  # for as long as the process lives
+    patch, recordings = pytest.MonkeyPatch(), tuple(readers.generate())  # for as long as the process lives
     use_tiny_trunk(patch)
-    patch.setattr(synthetic, "generate", lambda: recordings)
+    patch.setattr(readers, "generate", lambda: recordings)
 
 
 class Shell(InteractiveShell):

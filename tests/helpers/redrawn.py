@@ -3,8 +3,6 @@
 import contextlib
 import hashlib
 import json
-import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 from xml.etree import ElementTree
@@ -32,13 +30,6 @@ def redraw(folder, runs=None, *saved, pictures=None, titled=True):
           patch.object(experiments, "find", by_name.__getitem__),
           patch.object(drawing, "processes", lambda count: contextlib.nullcontext(ThreadPoolExecutor(1)))):
         return drawing.redraw(folder)
-
-
-def killed(name, runs, stem, required):
-    """Stands for drawing; ends the process that draws one of the pictures."""
-    if name == "b":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [stem]
 
 
 def hashes(folder):

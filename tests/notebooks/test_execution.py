@@ -48,7 +48,7 @@ def test_taxonomy_with_two_objectives(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "parameters", "count", "images"), [
-    ("taxonomy", {"dataset": "ucla"}, 16, 2),  # table and curves along training
+    ("taxonomy", {"dataset": "ucla", "objectives": "CE,AD"}, 2, 2),  # table and curves along training
     ("positive_keys", {"dataset": "cifar10", "preset": "quick", "subset": "True"}, 10, 2),  # sweeps and sampled keys
     ("category_difficulty", {"split": "1", "seeds": "0-2"}, 2, 1),
 ])

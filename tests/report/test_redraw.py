@@ -8,7 +8,8 @@ from pathlib import Path
 import made_up_measures
 import pandas as pd
 import pytest
-from redrawn import hashes, killed, redraw, told
+from ended import killed
+from redrawn import hashes, redraw, told
 
 from repro import experiments
 from repro.experiments import find
@@ -124,7 +125,8 @@ def test_a_drawing_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
     assert there == {".figures.lock", "broken.csv", "short.csv", "short.svg", "short.png"}
 
 
-def test_committed_runs_are_drawn_by_processes_without_data(tmp_path):
+def test_committed_runs_are_drawn_by_processes_without_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "cores", lambda: 1)  # one process, as each imports all libraries
     written, failed = drawing.redraw(tmp_path, ["released_head_ucla", "cross_modal_with_headroom"])
     assert not failed and [path.name for path in written] == [
         "released_head_ucla.csv", *(f"cross_modal_with_headroom.{ending}" for ending in ("csv", "svg", "png"))]

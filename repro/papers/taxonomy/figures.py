@@ -143,12 +143,14 @@ def pose_strip(sequences: Mapping[str, ArrayLike], bones: Sequence[tuple[int, in
     poses = outlined(strips, bones)
     poses["x"] -= poses.groupby(["panel", "frame"])["x"].transform(lambda across: (across.min() + across.max()) / 2)
     poses["y"] -= poses.groupby("panel")["y"].transform("min")
-    grid = seaborn.FacetGrid(poses, row="panel", col="frame", dropna=False).map(
-        plt.plot, "x", "y", color=style.INK, linewidth=0.7).despine(left=True, bottom=True)
-    grid.set_titles("").set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
-    for axes, action in zip(grid.axes[:, 0], strips, strict=True):
+    figure, grid = plt.subplots(len(strips), poses["frame"].max(), sharex=True, sharey=True, squeeze=False)
+    for axes, action in zip(grid[:, 0], strips, strict=True):
         axes.set_ylabel(action)
-    return style.finish(grid.figure, 0.75 * len(strips), "", "time \N{RIGHTWARDS ARROW}")
+    for (action, frame), pose in poses.groupby(["panel", "frame"]):
+        grid[[*strips].index(action), frame - 1].plot(pose["x"], pose["y"], color=style.INK, linewidth=0.7)
+    seaborn.despine(figure, left=True, bottom=True)
+    plt.setp(grid, xticks=[], yticks=[], aspect="equal")
+    return style.finish(figure, 0.75 * len(strips), "", "time \N{RIGHTWARDS ARROW}")
 
 
 def by_terms(rows: DataFrame) -> DataFrame:
