@@ -10,7 +10,7 @@ import re
 import reprlib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 Rows = list[tuple[str, Any, str]]     # name, value and source
@@ -160,9 +160,8 @@ class Recipe:
         precision: str
 
     def __post_init__(self) -> None:
-        types = _types_of(type(self))
-        for field in dataclasses.fields(self):
-            name, value, kinds = field.name, getattr(self, field.name), types[field.name]
+        for name, (kinds, allowed, least, most, _) in _rules_of(type(self)).items():
+            value = getattr(self, name)
             if type(value) is int and abs(value) > LARGEST:
                 raise ValueError(f"{name}={reprlib.repr(value)} should be at most {LARGEST}")
             if float in kinds and type(value) in (int, float):
@@ -172,9 +171,8 @@ class Recipe:
                 raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; it should be {expected}")
             if type(value) is float and not math.isfinite(value):
                 raise ValueError(f"{name}={value} should be finite")
-            if field.metadata.get("allowed") is not None:
-                choose(name, value, field.metadata["allowed"])
-            least, most = field.metadata.get("least"), field.metadata.get("most")
+            if allowed is not None:
+                choose(name, value, allowed)
             if least is not None and value is not None and not least <= value <= most:
                 expected = f"at least {least}" if most == math.inf else f"between {least} and {most}"
                 raise ValueError(f"{name}={value} should be {expected}")
@@ -190,13 +188,13 @@ class Recipe:
 
         TypeError lists the fields if `values` names one that does not exist.
         """
-        names = [field.name for field in dataclasses.fields(cls)]
+        rules = _rules_of(cls)
         for name in values:
-            if name not in names:
-                known = filter(None, (f"its fields are {', '.join(names)}", closest(name, names)))
+            if name not in rules:
+                known = filter(None, (f"its fields are {', '.join(rules)}", closest(name, rules)))
                 raise TypeError(f"{name!r} is not a field of {cls.__name__}; {'; '.join(known)}")
-        earlier = {field.name: field.metadata.get("before", dataclasses.MISSING) for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in earlier.items() if value is not dataclasses.MISSING} | values)
+        earlier = {name: rule.before for name, rule in rules.items() if rule.before is not dataclasses.MISSING}
+        return cls(**earlier | values)
 
     def to_dict(self) -> dict[str, Any]:
         """Field names and values, ready for JSON."""
@@ -247,7 +245,7 @@ class Recipe:
 
         ValueError names the field and a value of another kind or there twice.
         """
-        kinds = _types_of(cls)[name]
+        kinds = _rules_of(cls)[name].kinds
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
 
     def described(self, deciding: Mapping[str, str], otherwise: str = CHOSEN) -> Rows:
@@ -292,9 +290,22 @@ def vanishes(number: str) -> bool:
     return float(number) == 0 and re.match(r"[+-]?[0.]*[1-9]", number) is not None
 
 
+class _Rule(NamedTuple):
+    """What holds of a field: the plain types it may have, of `int | None` int and NoneType, and of its `setting`."""
+
+    kinds: tuple[type, ...]
+    allowed: tuple[Any, ...] | None
+    least: float | None
+    most: float
+    before: Any
+
+
 @functools.cache  # tables make thousands of recipes
-def _types_of(recipe: type[Recipe]) -> dict[str, tuple[type, ...]]:
-    """The plain types that each field of a recipe may have: of `int | None` these are int and NoneType."""
-    hints = typing.get_type_hints(recipe)
-    return {field.name: typing.get_args(hints[field.name]) or (hints[field.name],)
-            for field in dataclasses.fields(recipe)}
+def _rules_of(recipe: type[Recipe]) -> dict[str, _Rule]:
+    """The rule of each field."""
+    hints, rules = typing.get_type_hints(recipe), {}
+    for field in dataclasses.fields(recipe):
+        kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
+        stated = (field.metadata.get(name) for name in ("allowed", "least", "most"))
+        rules[field.name] = _Rule(kinds, *stated, field.metadata.get("before", dataclasses.MISSING))
+    return rules

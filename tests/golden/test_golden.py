@@ -1,9 +1,11 @@
 """What the package makes is what it made when the golden files were written, see this folder's `__init__`."""
 
+import functools
 import json
 
 import pytest
 
+from repro.data import manifest
 from tests.golden import recorded
 
 IDS, RECIPES = recorded.read("ids.json"), recorded.read("recipes.json")
@@ -17,6 +19,12 @@ FLIPPED = 1.5  # percent of samples whose prediction may flip with the order in 
 
 
 pytestmark = pytest.mark.usefixtures("clips_prepared", "runs_root")
+
+
+@pytest.fixture(autouse=True)
+def files_stay(monkeypatch):
+    """The files of data sets, which nothing changes here, are looked at once for a test, not for each run of it."""
+    monkeypatch.setattr(manifest, "version", functools.cache(manifest.version))
 
 
 @pytest.mark.parametrize("study", RECIPES)
