@@ -306,6 +306,6 @@ def _rules_of(recipe: type[Recipe]) -> dict[str, _Rule]:
     hints, rules = typing.get_type_hints(recipe), {}
     for field in dataclasses.fields(recipe):
         kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
-        stated = (field.metadata.get(name) for name in ("allowed", "least", "most"))
-        rules[field.name] = _Rule(kinds, *stated, field.metadata.get("before", dataclasses.MISSING))
+        stated: dict[str, Any] = {"allowed": None, "least": None, "most": math.inf, "before": dataclasses.MISSING}
+        rules[field.name] = _Rule(kinds, **{name: field.metadata.get(name, usual) for name, usual in stated.items()})
     return rules
