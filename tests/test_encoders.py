@@ -122,9 +122,10 @@ def test_weights_beyond_float16_and_of_clips_are_refused(root, tmp_path):
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_the_input_made_of_recordings_is_that_of_the_data_set(recordings, pipeline):
-    data = load("synthetic", pipeline=pipeline)
-    sequences, lengths = recorded_view(smoke("synthetic", "CE", pipeline=pipeline))(recordings)
-    assert torch.equal(sequences, data.sequences) and torch.equal(lengths, data.lengths)
+    data, some = load("synthetic", pipeline=pipeline), slice(0, None, 20)
+    sequences, lengths = recorded_view(smoke("synthetic", "CE", pipeline=pipeline))(recordings[some])
+    assert len(data.lengths) == len(recordings) and torch.equal(lengths, data.lengths[some])
+    assert torch.equal(sequences, data.sequences[some, : sequences.shape[1]])
 
 
 def test_recordings_of_two_bodies_are_files():

@@ -107,10 +107,14 @@ def area_average(picture: np.ndarray, side: int) -> np.ndarray:
 
     A pixel on a border counts in both rectangles by its shares. Sums of whole numbers are the same on every machine.
     """
-    sums = picture
-    for length in picture.shape:  # a rectangle is `length` parts high when every pixel is cut into `side` of them
-        sums = np.repeat(sums, side, axis=0).reshape(side, length, -1).sum(1).T
-    return np.rint(255 * sums / picture.size).astype(np.uint8)
+    down, across = (_shares(length, side) for length in picture.shape)
+    return np.rint(255 * (down @ picture @ across.T) / picture.size).astype(np.uint8)
+
+
+@functools.cache
+def _shares(length: int, side: int) -> np.ndarray:
+    """(side, length) whole numbers: how many of a pixel's `side` parts are in each of `side` equal stretches."""
+    return np.repeat(np.eye(length), side, axis=0).reshape(side, length, length).sum(1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Clips of pictures and sound, laid end to end; random and evenly spread windows of them."""
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Self
 
@@ -89,7 +90,7 @@ class Clips:
             "video": self.first_frame[index + 1] - self.first_frame[index],
             "audio": (self.first_row[index + 1] - self.first_row[index]) // self.rows_per_frame,
         }
-        return torch.stack([lengths[modality] for modality in modalities]).amin(0)
+        return functools.reduce(torch.minimum, [lengths[modality] for modality in modalities])
 
     def _at_random(self, modalities: tuple[str, ...], index: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         """The same random window of all modalities."""

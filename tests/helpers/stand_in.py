@@ -47,10 +47,11 @@ class Orders(TorchDispatchMode):
             raise RuntimeError(f"{name} reads a value, for which the host would wait")
         if name in INDEXED and not self.reads and any(index is not None and index.dtype in MASKS for index in args[1]):
             raise RuntimeError(f"{name} by a mask reads it, for which the host would wait")
-        given = tuple(self._described(leaf) for leaf in tree_leaves((args, kwargs or {})))
+        leaves = tree_leaves((args, kwargs or {}))
+        given = tuple(self._described(leaf) for leaf in leaves)
         result = function(*args, **(kwargs or {}))
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        before = {_place(leaf) for leaf in tree_leaves((args, kwargs or {})) if isinstance(leaf, torch.Tensor)}
+        before = {_place(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
         self._made |= {_place(leaf) for leaf in made} - before
         self._alive += made  # so that no place is given away twice
         self.noted.append((name, given, tuple((*leaf.shape, leaf.dtype) for leaf in made)))
