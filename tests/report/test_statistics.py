@@ -205,6 +205,7 @@ def test_entries_hold_every_printed_number_against_ours():
     printed = Series({"a": 0.5, "b": NAN, "c": 9.0, "d": 3.0})
     table = statistics.entries(runs, printed)
     assert [*table.index] == ["a", "c", "d"]
+    assert table["df"].tolist() == [10] * 3
     expected = [2 * stats.t(10).sf(abs(t)) for t in table["t"]]
     assert table["p"].tolist() == pytest.approx(expected)
     assert table["error"].tolist() == pytest.approx([statistics.pooled(runs).value * math.sqrt(4 / 3)] * 3)
