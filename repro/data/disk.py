@@ -280,16 +280,6 @@ def scratch(folder: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def abandoned(folder: Path) -> bool:
-    """Whether there is a folder of `scratch` that a killed process has left; nothing is changed."""
-    lock = folder.with_name(f"{folder.name}.lock")
-    if not (folder.exists() and lock.exists()):
-        return folder.exists()
-    with contextlib.suppress(filelock.Timeout), acquire(lock):
-        return True
-    return False
-
-
 def remove_half_written(folder: Path, name: str = "") -> None:
     """Remove what killed processes have left below a folder before it took its place; the caller holds its lock.
 
