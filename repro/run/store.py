@@ -418,12 +418,10 @@ def write_json(path: Path, value: Any) -> None:
 def parse_json(text: str) -> dict[str, Any]:
     """The object that a text of ours holds.
 
-    ValueError if there is none, a name stands twice in one place of it, a number in it is not finite or
-    beyond 64 bits, or a text cannot be written as UTF-8.
+    ValueError if there is none, a number in it is not finite or beyond 64 bits, or a text cannot be written as UTF-8.
     """
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number,
-                           object_pairs_hook=_unrepeated)
+        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
         if "\\u" in text:  # half of a character can only be escaped
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
@@ -441,15 +439,6 @@ def check_parts(values: Mapping[str, Any], parts: Kinds, optional: Kinds = NO_PA
     for name, kinds in {**parts, **optional}.items():
         if name in values and type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             raise ValueError(f"{name} is {reprlib.repr(values[name])}")
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise ValueError(f"{name!r} stands there twice")
-        values[name] = value
-    return values
 
 
 def _number(text: str) -> float | int:

@@ -113,12 +113,12 @@ def linked(path):
 
 
 def tarred(*members):
-    """A tar of (name, kind)."""
+    """A tar of (name, kind, bytes that it has by its header, which is all there is)."""
     def write(path):
         with tarfile.open(path, "w") as archive:
-            for name, kind in members:
+            for name, kind, size in members:
                 member = tarfile.TarInfo(name)
-                member.type, member.linkname = kind, "a.txt"
+                member.type, member.linkname, member.size = kind, "a.txt", size
                 archive.addfile(member)
 
     return write
@@ -132,17 +132,6 @@ def damaged(change, write=write_zip):
         path.write_bytes(contents if cut is None else cut)
 
     return written
-
-
-def announcing(size):
-    """A tar of one file that has so many bytes, by its header, which is all there is."""
-    def write(path):
-        with tarfile.open(path, "w") as archive:
-            member = tarfile.TarInfo("a.txt")
-            member.size = size
-            archive.addfile(member)
-
-    return write
 
 
 plain_tar = functools.partial(write_tar, mode="w")
@@ -167,16 +156,16 @@ def without(fields):
     return change
 
 
-A, LINK = ("a.txt", tarfile.REGTYPE), r"is a link or a device; pack the files themselves"
+A, LINK = ("a.txt", tarfile.REGTYPE, 0), r"is a link or a device; pack the files themselves"
 DAMAGED = "is no archive that can be unpacked .*; fetch it again"
 HOSTILE = [  # what writes an archive, and what is said of it
-    *((tarred(A, (name, kind)), f"{name} {LINK}") for name in ("b.txt", "folder")  # which would hide all that is in it
+    *((tarred(A, (name, kind, 0)), f"{name} {LINK}") for name in ("b.txt", "folder")
       for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)),
     (linked, f"folder {LINK}"),
     *((write, "has two files of one name") for again in ("a.txt", "./a.txt")
-      for write in (zipped(("a.txt", b"1"), (again, b"2")), tarred(A, (again, tarfile.REGTYPE)))),
+      for write in (zipped(("a.txt", b"1"), (again, b"2")), tarred(A, (again, *A[1:])))),
     *((write, "leads out of the archive") for name in ("../a.wav", "/etc/a.wav", "x/../../a.wav", "x\\..\\a.wav")
-      for write in (zipped(("fine.wav", b""), (name, b"")), tarred(A, (name, tarfile.REGTYPE)))),
+      for write in (zipped(("fine.wav", b""), (name, b"")), tarred(A, (name, *A[1:])))),
     (zipped(("a.txt", b"one"), ("", b"two")), "its member '' leads out of the archive"),
     *((damaged(change), f"{DAMAGED}|one of fewer bytes than it says; fetch it again")
       for change in (flip, encrypt, *map(without, ((24,), (20,), (16, 20))))),
@@ -186,7 +175,7 @@ HOSTILE = [  # what writes an archive, and what is said of it
       for kept in (512, 1024, 1200, 11776)),  # between members, inside of one, and where only the end is missing
     (damaged(lambda contents: contents[:1024] + b"?" + contents[1025:], plain_tar), DAMAGED),
     *((write, "unpacks to more bytes than an archive of its size") for write in (
-        announcing(2**40), bomb(2**31))),
+        tarred((*A[:2], 2**40)), bomb(2**31))),
 ]
 
 
