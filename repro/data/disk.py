@@ -6,19 +6,15 @@ import dataclasses
 import errno
 import glob
 import io
-import lzma
 import os
 import re
 import reprlib
 import secrets
 import shutil
 import stat
-import struct
 import sys
 import tempfile
 import typing
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,8 +33,6 @@ Kind = TypeVar("Kind")
 LARGEST = 2**28               # bytes of a file, or of all that are read together, that are held in memory
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 IRREGULAR = "is no regular file, or a link that leads nowhere"
-CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
-           RuntimeError)      # what a damaged zip raises, or one of another kind, such as encrypted
 PLAIN = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?(e[+-]?\d+)?", re.IGNORECASE)  # as a command line takes them
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 STANDARD_OUTPUT = ("-", "/dev/stdout")
