@@ -32,7 +32,7 @@ def examined(say: Say) -> int:
 
 
 def examined_folder(say: Say) -> Iterator[str]:
-    """Whether runs can be written, and a lock that is held keeps another one away; archives' copies that may go."""
+    """Whether runs can be written, and a lock that is held keeps another one away."""
     runs = manifest.runs_root()
     say(f"REPRO_RUNS {runs}")
     if (runs / "cells").is_dir():
@@ -47,8 +47,6 @@ def examined_folder(say: Say) -> Iterator[str]:
                        "one run at once; set REPRO_RUNS to a folder on another one")
         except filelock.Timeout:
             say("locks: held")
-    for folder in files.unneeded():
-        say(f"unpacked from an archive that is gone or another one now, or not to the end; delete it: {folder}")
 
 
 def examined_data(say: Say) -> Iterator[str]:

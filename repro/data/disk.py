@@ -6,19 +6,15 @@ import dataclasses
 import errno
 import glob
 import io
-import lzma
 import os
 import re
 import reprlib
 import secrets
 import shutil
 import stat
-import struct
 import sys
 import tempfile
 import typing
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,8 +33,6 @@ Kind = TypeVar("Kind")
 LARGEST = 2**28               # bytes of a file, or of all that are read together, that are held in memory
 TOO_LARGE = "has {:,} bytes, at most {:,} are read"
 IRREGULAR = "is no regular file, or a link that leads nowhere"
-CORRUPT = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
-           RuntimeError)      # what a damaged zip raises, or one of another kind, such as encrypted
 PLAIN = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?(e[+-]?\d+)?", re.IGNORECASE)  # as a command line takes them
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # of `write_atomically`
 STANDARD_OUTPUT = ("-", "/dev/stdout")
@@ -278,16 +272,6 @@ def scratch(folder: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def abandoned(folder: Path) -> bool:
-    """Whether there is a folder of `scratch` that a killed process has left; nothing is changed."""
-    lock = folder.with_name(f"{folder.name}.lock")
-    if not (folder.exists() and lock.exists()):
-        return folder.exists()
-    with contextlib.suppress(filelock.Timeout), acquire(lock):
-        return True
-    return False
 
 
 def remove_half_written(folder: Path, name: str = "") -> None:

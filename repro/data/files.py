@@ -20,39 +20,36 @@ from repro.data.manifest import Archive, Manifest
 
 SECONDS = 60                  # without a word from the server
 RATIO = 100                   # bytes that a byte of an archive may unpack to, beside `LARGEST` in all
+PADDING = 2**24               # bytes of zeros that end a tar archive are fewer
 
 
 def folder(path: Path, declared: Archive | None = None) -> Path:
     """A folder itself; of a zip or tar archive the one that it is unpacked to, below REPRO_RUNS, once.
 
-    It is unpacked again if the archive is exchanged, or a file of the copy changes. A member of a zip whose contents
-    are damaged becomes a link that leads nowhere: the others can be read.
+    It is unpacked again if the archive is exchanged, or the size of a file of the copy changes.
 
     Raises:
-        ValueError: before anything is unpacked, if the archive is damaged, does not hold as many files and bytes as
-            declared, or more bytes than its size lets expect; or a member leads out of it, is a link or a device, or
-            has the place of another.
+        ValueError: before anything is unpacked, if the archive does not hold as many files and bytes as declared, or
+            more bytes than its size lets expect, or a member leads out of it or is a link or a device; if it is damaged
+            or its files are others than it lists, of which nothing stays.
         OSError: if there is no room, with the bytes it takes, or REPRO_RUNS cannot be written.
     """
     if path.is_dir():
         return path
     into, index = _copy(path)
-    known = [f"{path.resolve()}", *stamp(path)]
-    if _read(index) == [*known, _state(into)]:  # looked at before the lock: the folder may be one that is only read
+    if _is_whole(path):  # looked at before the lock: the folder may be one that is only read
         return into
     with disk.alone(into.with_name(f"{into.name}.lock"), f"the process that unpacks {path}"):
-        if (before := _read(index)) == [*known, _state(into)]:  # by that process
+        if _is_whole(path):  # by that process
             return into
-        if before[:-1] == known:
-            print(f"{into} has changed since it was unpacked", file=sys.stderr)
         try:
             with disk.naming(into):
                 forget(path)  # what is of another archive, or by a process that was killed
                 _unpack(path, declared or Archive(name=path.name), into)
         except ValueError as error:
+            forget(path)
             raise ValueError(f"{path} {error}; fetch it again, `repro data list` says how") from error
-        text = json.dumps([*known, _state(into)])
-        disk.write_atomically(index, lambda temporary: temporary.write_text(text))
+        disk.write_atomically(index, lambda temporary: temporary.write_text(_state(path, into)))
     return into
 
 
@@ -61,14 +58,6 @@ def forget(path: Path) -> None:
     into, index = _copy(path)
     index.unlink(missing_ok=True)
     shutil.rmtree(into, ignore_errors=True)
-
-
-def unneeded() -> Iterator[Path]:
-    """The folders to which archives were unpacked that are gone or others now, or by a command that was killed."""
-    for into in sorted(path for path in _copies().glob("*") if path.is_dir()):
-        archive, *known = _read(into.with_name(f"{into.name}.json"))[:-1] or [""]
-        if not (Path(archive).is_file() and known == [*stamp(Path(archive))]) and disk.abandoned(into):
-            yield into
 
 
 def listed(place: Path) -> list[Path]:
@@ -216,7 +205,7 @@ def _difference(archive: Archive, path: Path) -> str:
         return _wrong(archive, sizes_of(listed(path)))
     if path.suffix == ".zip":
         try:
-            if wrong := _wrong(archive, [size for _, size, _ in _contents(path)]):
+            if wrong := _wrong(archive, [size for size, _ in _contents(path)]):
                 return wrong
         except ValueError as error:
             return f"{error}"
@@ -244,33 +233,22 @@ def _visible(name: str) -> bool:
 # ------------------------------------------------------------------------------------------------ archives
 
 
-def _copies() -> Path:
-    """The folder of what archives are unpacked to; what `repro doctor` names there may go at any time."""
-    return manifest.prepared_root() / "unpacked"
-
-
 def _copy(path: Path) -> tuple[Path, Path]:
-    """The folder that an archive is unpacked to, and the file that says of which archive it is, written last."""
-    into = _copies() / f"{path.name}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}"
-    return into, into.with_name(f"{into.name}.json")
+    """The folder that an archive is unpacked to, which may go at any time, and a file of its state, written last."""
+    name = f"{path.name}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}"
+    into = manifest.prepared_root() / "unpacked" / name
+    return into, into.with_name(f"{name}.json")
 
 
-def _read(index: Path) -> list[Any]:
-    """An archive's path and stamp, and the state of what it was unpacked to; nothing of what was not to the end."""
-    try:
-        return list(json.loads(read_file(index)))
-    except (FileNotFoundError, ValueError, TypeError):
-        return []
+def _is_whole(path: Path) -> bool:
+    """Whether what an archive was unpacked to is there as it was then, and the archive is the same."""
+    into, index = _copy(path)
+    return index.is_file() and index.read_text() == _state(path, into)
 
 
-def _state(into: Path) -> str:
-    """What changes with a file in a folder: hex sha256 over names, sizes and times; no contents are read."""
-    digest = hashlib.sha256()
-    for path in listed(into):
-        status = path.lstat()
-        name = f"{path}".removeprefix(f"{into}")
-        digest.update(os.fsencode(f"{name} {status.st_size} {status.st_mtime_ns}\n"))
-    return digest.hexdigest()
+def _state(path: Path, into: Path) -> str:
+    """What changes with an archive, or the size of a file in the folder it was unpacked to."""
+    return json.dumps([*stamp(path), *sizes_of(listed(into))])
 
 
 def _opened(path: Path) -> zipfile.ZipFile | tarfile.TarFile:
@@ -282,21 +260,21 @@ def _refused() -> Iterator[None]:
     """Let what a damaged archive raises inside the block be a ValueError that says so; an error of the disk stays."""
     try:
         yield
-    except (*disk.CORRUPT, tarfile.TarError) as error:
+    except Exception as error:  # of many kinds
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason, *_ = f"{error}".splitlines() or ["it ends too early"]
         raise ValueError(f"is no archive that can be unpacked ({reason})") from error
 
 
-def _contents(path: Path) -> list[tuple[str, int, Any]]:
-    """Name, bytes and entry of the files in an archive; ValueError if it is damaged or one cannot be unpacked safely.
+def _contents(path: Path) -> list[tuple[int, Any]]:
+    """Bytes and entry of the files in an archive; ValueError if it is damaged or one cannot be unpacked safely.
 
     A compressed stream is read to its end, where its checksum is.
     """
     if not path.is_file():
         raise ValueError(disk.IRREGULAR)
-    most, files = LARGEST + RATIO * path.stat().st_size, {}
+    most, contents = LARGEST + RATIO * path.stat().st_size, []
     with _refused(), _opened(path) as archive:
         for entry in archive if (tarred := isinstance(archive, tarfile.TarFile)) else archive.infolist():
             if tarred:
@@ -305,7 +283,7 @@ def _contents(path: Path) -> list[tuple[str, int, Any]]:
                 name, size, is_folder = entry.filename, entry.file_size, entry.filename.endswith("/")
                 is_file = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
             place, most = PurePosixPath(name), most - abs(size)
-            if place.is_absolute() or ".." in place.parts or "\\" in name:
+            if not name or place.is_absolute() or ".." in place.parts or "\\" in name:
                 raise ValueError(f"its member {name!r} leads out of the archive")
             if most < 0:
                 raise ValueError(f"with {name} it unpacks to more bytes than an archive of its size should")
@@ -314,30 +292,19 @@ def _contents(path: Path) -> list[tuple[str, int, Any]]:
             if not is_file:
                 raise ValueError(f"{name} is a link or a device; pack the files themselves, as `zip -r` does and "
                                  "`tar --dereference --hard-dereference`")
-            if place in files or not place.parts:
-                raise ValueError(f"two members are called {name or 'nothing'}; pack it anew with one of them")
-            files[place] = name, size, entry
-        if tarred:
-            _read_to_end(archive)
-    return list(files.values())
-
-
-def _read_to_end(archive: tarfile.TarFile) -> None:
-    """Raise ValueError unless zeros follow the last member: `tarfile` takes a damaged header for the end."""
-    archive.fileobj.seek(archive.offset)
-    rest = archive.fileobj.read(tarfile.BLOCKSIZE)
-    ends = len(rest) == tarfile.BLOCKSIZE
-    while rest:
-        ends = ends and not rest.strip(b"\0")
-        rest = archive.fileobj.read(2**20)
-    if not ends:
-        raise ValueError("it does not end after its last member")
+            contents.append((size, entry))
+        if tarred:  # `tarfile` takes a damaged header for the end, and reads no further
+            archive.fileobj.seek(archive.offset)
+            rest = archive.fileobj.read(PADDING)
+            if not tarfile.BLOCKSIZE <= len(rest) < PADDING or rest.strip(b"\0"):
+                raise ValueError("it does not end after its last member")
+    return contents
 
 
 def _unpack(path: Path, declared: Archive, into: Path) -> None:
     """Unpack an archive as of `_contents`, of as many files and bytes as declared."""
     contents = _contents(path)
-    sizes, free = [size for _, size, _ in contents], shutil.disk_usage(into.parent).free
+    sizes, free = [size for size, _ in contents], shutil.disk_usage(into.parent).free
     if wrong := _wrong(declared, sizes):
         raise ValueError(wrong)
     room = f"unpacking {path} into {into}: {len(sizes):,} files, {sum(sizes):,} bytes, of which {free:,} are free"
@@ -346,15 +313,8 @@ def _unpack(path: Path, declared: Archive, into: Path) -> None:
     print(room, file=sys.stderr)
     into.mkdir()
     with _refused(), _opened(path) as archive:
-        if isinstance(archive, tarfile.TarFile):
-            archive.extractall(into, [entry for *_, entry in contents], filter="data")
-            return
-        for name, size, entry in contents:
-            try:
-                with _refused():
-                    archive.extract(entry, into)
-                    if (into / name).stat().st_size != size:
-                        raise ValueError(f"it has fewer than {size:,} bytes")
-            except ValueError as error:
-                (into / name).unlink(missing_ok=True)
-                (into / name).symlink_to(f"{error.__cause__!r}"[:200])
+        options = {"filter": "data"} if isinstance(archive, tarfile.TarFile) else {}
+        for _, entry in contents:
+            archive.extract(entry, into, **options)
+    if sorted(sizes_of(listed(into))) != sorted(sizes):
+        raise ValueError("has two files of one name, or one of fewer bytes than it says")

@@ -1,16 +1,12 @@
 """Arrays under names: kept in `.npz` files, and told apart by a digest. NumPy alone."""
 
 import hashlib
-import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from repro.data.disk import CORRUPT, require_regular
-
-ODD_HEADER = (SyntaxError, tokenize.TokenError)  # what NumPy raises, beside ValueError, for a damaged description
-DAMAGED = (*CORRUPT, KeyError, *ODD_HEADER)  # what `read` raises: a file is missing or damaged
+from repro.data.disk import require_regular
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -20,10 +16,15 @@ def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file, which shows damage in any of them: `DAMAGED`, also if it is missing."""
+    """All arrays of a file: FileNotFoundError if it is missing, ValueError if any of them is damaged."""
     require_regular(path)
-    with open(path, "rb") as file, np.load(file) as stored:  # given a path, load would leave a damaged file open
-        return {name: stored[name] for name in stored.files}
+    try:
+        with open(path, "rb") as file, np.load(file) as stored:  # given a path, load would leave a damaged file open
+            return {name: stored[name] for name in stored.files}
+    except (OSError, MemoryError):  # says nothing about the file
+        raise
+    except Exception as error:  # NumPy raises many kinds for a damaged file
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def digest(arrays: Mapping[str, np.ndarray], beginning: str = "") -> str:

@@ -181,7 +181,9 @@ class Source:
             if then != now:
                 raise FileNotFoundError(f"{index} is of files that have changed since")
             arrays = {name: _mapped(_file(self.path, name), **about) for name, about in end["arrays"].items()}
-        except (ValueError, KeyError, TypeError, *npz.ODD_HEADER) as error:
+        except OSError:
+            raise
+        except Exception as error:  # NumPy raises many kinds for a damaged file
             raise ValueError(f"{index} or its arrays are damaged ({error})") from error
         return Arrays(records, arrays, {name: about["sha256"] for name, about in end["arrays"].items()})
 
@@ -200,11 +202,11 @@ def made_once(name: str, made_of: str, make: Callable[[], Mapping[str, np.ndarra
     """
     place = _place(name, made_of)
     path = place.with_name(f"{place.name}.npz")
-    with contextlib.suppress(*npz.DAMAGED):
+    with contextlib.suppress(OSError, ValueError):
         return npz.read(path)
     with alone(path.with_name(f"{path.name}.lock")):
         remove_half_written(path.parent, path.name)
-        with contextlib.suppress(*npz.DAMAGED):
+        with contextlib.suppress(OSError, ValueError):
             return npz.read(path)  # another process was first
         made = dict(make())
         write_atomically(path, lambda temporary: npz.write(temporary, made))
@@ -231,7 +233,7 @@ def _make_missing(path: Path, jobs: Sequence[Job], make: Make, workers: int) -> 
 
 def _sound(part: Path) -> bool:
     """Whether all of a part is there: it was not flushed to the disk, so that a loss of power may have torn it."""
-    with contextlib.suppress(*npz.DAMAGED):
+    with contextlib.suppress(OSError, ValueError):
         return bool(npz.read(part))
     return False
 

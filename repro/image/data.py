@@ -89,7 +89,7 @@ def load(name: str, root: str | Path | None = None, *, subset: bool = False) -> 
         raise FileNotFoundError(f"no copy of {name!r} has been taken in; run `repro data import {name} FILE`")
     try:
         return _image_set(f"{name} ({copy.stem})", _stored(npz.read(copy)))
-    except npz.DAMAGED as error:
+    except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"{copy} is damaged ({error}); run `repro data import {name} FILE` again") from error
 
 

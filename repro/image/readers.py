@@ -20,7 +20,7 @@ import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 from tqdm import tqdm
 
-from repro.data import files, npz
+from repro.data import files
 from repro.data.disk import read_file
 from repro.data.manifest import Manifest
 from repro.recipe import choose
@@ -33,8 +33,6 @@ KINDS = ("JPEG", "PNG")       # told by the first bytes; no other decoder is tri
 SLACK = 2**26                 # bytes that other arrays than images and labels may take in an `.npz`
 # What Pillow raises for a file that holds no picture, too large a one, or no sound EXIF.
 UNDECODABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError, Warning)
-# What NumPy raises, or warns of, where a file holds no array or one of another kind.
-UNREADABLE = (*npz.DAMAGED, TypeError, OverflowError, MemoryError, Warning)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # from 89 million pixels on, not only twice as many
 
 
@@ -187,7 +185,7 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
             if announced > most:
                 raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
             parts = [(np.asarray(file[f"x_{part}"]), np.asarray(file[f"y_{part}"])) for part in PARTS[:2]]
-    except UNREADABLE as error:
+    except Exception as error:  # NumPy raises many kinds where a file holds no array, or one of another kind
         raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with x_train, y_train, "
                          "x_test and y_test") from error
     for images, labels in parts:

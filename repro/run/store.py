@@ -284,7 +284,6 @@ class Store:
         try:
             for folder in (self.root, self.root / "runs"):
                 disk.require_writable(folder)
-            disk.require_regular(self.root / "finished.log")
         except OSError as error:
             raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or "
                           "give yourself the right to write there, or point REPRO_RUNS at another folder") from error
@@ -418,12 +417,10 @@ def write_json(path: Path, value: Any) -> None:
 def parse_json(text: str) -> dict[str, Any]:
     """The object that a text of ours holds.
 
-    ValueError if there is none, a name stands twice in one place of it, a number in it is not finite or
-    beyond 64 bits, or a text cannot be written as UTF-8.
+    ValueError if there is none, a number in it is not finite or beyond 64 bits, or a text cannot be written as UTF-8.
     """
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number,
-                           object_pairs_hook=_unrepeated)
+        value = json.loads(text, parse_float=_number, parse_constant=_number, parse_int=_number)
         if "\\u" in text:  # half of a character can only be escaped
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
@@ -441,15 +438,6 @@ def check_parts(values: Mapping[str, Any], parts: Kinds, optional: Kinds = NO_PA
     for name, kinds in {**parts, **optional}.items():
         if name in values and type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             raise ValueError(f"{name} is {reprlib.repr(values[name])}")
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise ValueError(f"{name!r} stands there twice")
-        values[name] = value
-    return values
 
 
 def _number(text: str) -> float | int:

@@ -13,7 +13,7 @@ from made_clips import mp4_with_sound, ogg, silent_avi, wav
 from packed import write_folder, write_zip
 
 from repro.audiovisual import data, decode, prepare
-from repro.data import files, manifest
+from repro.data import manifest
 
 ESC = ("filename,fold,target,category,esc10\n1-7-A-0.wav,1,0,dog,True\n2-8-A-1.wav,2,1,cat,False\n"
        "2-9-A-0.wav,2,0,dog,True\n")
@@ -231,8 +231,8 @@ def test_audioset(distribution):
 @pytest.mark.skipif(not (REAL / "ucf101" / "sample.zip").exists(), reason="ucf101/sample.zip is not below REPRO_DATA")
 def test_real_clips_of_ucf101(tmp_path, monkeypatch):
     """Two short clips of the archive: one with packed B-frames and sound, one without sound."""
-    listed, some = files.listed, ("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt", ".zip")
-    monkeypatch.setattr(files, "listed", lambda place: [path for path in listed(place) if f"{path}".endswith(some)])
+    there, some = prepare._files, ("/v_Archery_g05_c04.avi", "/v_Biking_g05_c02.avi", ".txt")
+    monkeypatch.setattr(prepare, "_files", lambda place: [path for path in there(place) if f"{path}".endswith(some)])
     monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
     with pytest.raises(ValueError, match="13,318 clips of the lists have no file"):
         ready(REAL)

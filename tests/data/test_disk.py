@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import signal
-import stat
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ import pytest
 from nursery import python
 
 from repro.data.disk import read_yaml, remove_half_written, scratch, write_atomically
-from repro.run.store import write_json
 
 
 def test_write_atomically_makes_folders_and_replaces(tmp_path):
@@ -59,13 +57,6 @@ def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *paths: (calls.append(("replace", None)), replace(*paths)))
     write_atomically(tmp_path / "file.txt", lambda temporary: temporary.write_text("12345"))
     assert calls[:2] == [("fsync", 5), ("replace", None)]
-
-
-def test_files_have_the_permissions_of_other_new_files(tmp_path):
-    (tmp_path / "usual").touch()
-    write_json(tmp_path / "result.json", {})
-    usual, ours = (stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "usual", tmp_path / "result.json"))
-    assert oct(ours) == oct(usual)
 
 
 def test_what_a_killed_process_left_goes_when_the_next_comes(tmp_path):
@@ -142,9 +133,3 @@ def test_what_cannot_be_read_or_shown_as_it_stands_is_refused_with_its_file(tmp_
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"^{path}: .*{message}.*; mend it, or restore it from version control$"):
         read_yaml(path)
-
-
-def test_what_is_no_regular_file_is_not_opened(tmp_path):
-    os.mkfifo(tmp_path / "a.yaml")
-    with pytest.raises(ValueError, match=r"a\.yaml: is no regular file"):
-        read_yaml(tmp_path / "a.yaml")
