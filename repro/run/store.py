@@ -284,6 +284,7 @@ class Store:
         try:
             for folder in (self.root, self.root / "runs"):
                 disk.require_writable(folder)
+            disk.require_regular(self.root / "finished.log")
         except OSError as error:
             raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or "
                           "give yourself the right to write there, or point REPRO_RUNS at another folder") from error
