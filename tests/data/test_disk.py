@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 
@@ -57,6 +58,13 @@ def test_content_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *paths: (calls.append(("replace", None)), replace(*paths)))
     write_atomically(tmp_path / "file.txt", lambda temporary: temporary.write_text("12345"))
     assert calls[:2] == [("fsync", 5), ("replace", None)]
+
+
+def test_files_have_the_permissions_of_other_new_files(tmp_path):
+    (tmp_path / "usual").touch()
+    write_atomically(tmp_path / "result.json", lambda temporary: temporary.write_text("{}"))
+    usual, ours = (stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "usual", tmp_path / "result.json"))
+    assert oct(ours) == oct(usual)
 
 
 def test_what_a_killed_process_left_goes_when_the_next_comes(tmp_path):
