@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from nursery import python
+from nursery import HELPERS, python
 
 from benchmarks import gpu, skeleton_step
 
@@ -18,6 +18,9 @@ MISSING = ("av", "dask", "distributed", "IPython", "ipywidgets", "librosa", "lig
 SCRIPT = """
 import runpy, sys
 sys.modules.update(dict.fromkeys({missing}))
+from made_up_images import use_tiny_trunk
+from pytest import MonkeyPatch
+use_tiny_trunk(MonkeyPatch())
 sys.argv[1:] = ["--device", "cpu", "--output", {output!r}]
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
@@ -36,7 +39,8 @@ def test_what_the_learner_of_a_benchmark_overrides_is_there(learner):
 
 def test_every_part_of_a_gpu_measures_something_without_the_libraries_that_a_machine_may_lack(tmp_path):
     output = tmp_path / "results" / "gpu.json"
-    own = {"REPRO_RUNS": str(tmp_path), "REPRO_DATA": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    own = {"REPRO_RUNS": str(tmp_path), "REPRO_DATA": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
+           "PYTHONPATH": str(HELPERS)}
     script = SCRIPT.format(missing=MISSING, output=str(output))
     done = python("-c", script, cwd=BENCHMARKS.parent, env=os.environ | own)
     assert done.returncode == 0, done.stderr

@@ -55,7 +55,7 @@ def executed(tmp_path_factory):
     explorer = nbformat.read(ROOT / "notebooks" / "explore.ipynb", as_version=4)
     view, = (cell.source for cell in explorer.cells if "class View" in cell.source)
     view += "\nfrom plotly.express import line\nView(lambda count: line(y=[count]), count=(0, 1))"
-    cells = {"good": [view, BAR, "import os\nprint(os.environ['REPRO_RUNS'])"], "of_a_reader": [BEGUN, "int('one')"],
+    cells = {"good": [view, BAR, "import os\nprint(os.environ['REPRO_RUNS'])"], "of_a_reader": ["int('one')"],
              "smoke": ["preset = 'auto'", SHOWN], "wrong": ["datset = 'ucla'", BEGUN, "print('on')"]}
     (folder / "notebooks").mkdir()
     for name, sources in cells.items():
@@ -66,6 +66,8 @@ def executed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_RUNS", str(folder / "runs"))
         patch.setenv("REPRO_DATA", str(folder / "data"))
+        patch.setenv("OMP_NUM_THREADS", "1")  # which execution sets
+        patch.setattr(book, "cores", lambda: 1)  # tests/data/test_parallel.py has more, which import all again
         failed = book.execute(folder / "notebooks", folder / "executed")
     return failed, {path.stem: nbformat.read(path, as_version=4).cells for path in (folder / "executed").iterdir()}
 

@@ -15,6 +15,8 @@ class Small(Recipe):
     rate: float = setting(0.5, "assumed")
     crop: int | None = setting(50, "paper")
     twice: bool = setting(False, "paper")
+    batch: int | None = setting(8, "paper", least=2)
+    share: float = setting(0.5, "paper", least=0, most=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ def test_an_unknown_field_raises():
     for make in (Small.from_dict, lambda values: Small().replace(**values)):
         with pytest.raises(TypeError) as raised:
             make({"name": "ntu", "epoch": 3})
-        fields = "name, epochs, rate, crop, twice"
+        fields = "name, epochs, rate, crop, twice, batch, share"
         assert str(raised.value) == f"'epoch' is not a field of Small; its fields are {fields}; did you mean 'epochs'?"
 
 
@@ -123,12 +125,22 @@ def test_described_names_every_source_and_what_left_it():
     assert Small(epochs=3, crop=None).described({"crop": "a variant", "twice": "the table"}) == [
         ("name", "ucla", "paper, Table 1"), ("epochs", 3, "chosen here (default 150)"), ("rate", 0.5, "assumed"),
         ("crop", None, "a variant (default 50)"), ("twice", False, "the table (default False)"),
+        ("batch", 8, "paper"), ("share", 0.5, "paper"),
     ]
 
 
 @pytest.mark.parametrize(("field", "value"), [("epochs", 2**32), ("rate", -(2**32)), ("crop", 10**400)])
 def test_a_field_that_is_far_too_large_is_refused_by_name(field, value):
     with pytest.raises(ValueError, match=rf"^{field}=.* should be at most 4294967295$"):
+        Small(**{field: value})
+
+
+@pytest.mark.parametrize(("field", "value", "bounds"), [
+    ("batch", 1, "at least 2"), ("share", -0.01, "between 0 and 1"), ("share", 1.01, "between 0 and 1"),
+])
+def test_a_number_beyond_the_bounds_of_its_field_is_refused(field, value, bounds):
+    Small(batch=2, share=0), Small(batch=None, share=1)
+    with pytest.raises(ValueError, match=rf"^{field}={value} should be {bounds}$"):
         Small(**{field: value})
 
 

@@ -4,6 +4,7 @@
 server. The server calls the `warm_up()` of a module, if it has one. Every process is a fork of the server, and calls
 `work(FOLDER, *WORDS)` with REPRO_RUNS at the folder and its output in `<pid>.out` and `<pid>.err` there. `python` is
 `subprocess.run` of `python -c` or `python -m` in such a fork. Nothing of `repro` is imported before a fork asks for it.
+Where `fork_workers` was called, worker processes are forks of the one process as well.
 """
 
 import atexit
@@ -20,6 +21,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from unittest import mock
@@ -112,6 +114,28 @@ def work(place: Path, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -
     else:
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         exec(compile(name, "<string>", "exec"), vars(main))
+
+
+def fork_workers() -> None:
+    """Let the workers of this process, itself of a nursery, be forks too, with its environment and streams.
+
+    tests/data/test_parallel.py has workers that are started as users have them.
+    """
+    from repro.data import parallel
+
+    context, streams = multiprocessing.get_context, [Connection(os.dup(stream), readable=False) for stream in (1, 2)]
+    multiprocessing.get_context = lambda method=None: context("forkserver" if method == "spawn" else method)
+    forkserver._forkserver.ensure_running = lambda: None  # it runs: this process is a fork of it
+    parallel._begin = functools.partial(_be_worker, dict(os.environ), streams)
+
+
+def _be_worker(environment: Mapping[str, str], streams: Sequence[Connection], *arguments: object) -> None:
+    from repro.data import parallel
+
+    os.environ.update(environment)
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(stream.fileno(), number)
+    parallel._begin(*arguments)
 
 
 def be_in(cwd: Path, env: Mapping[str, str]) -> None:

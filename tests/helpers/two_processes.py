@@ -3,17 +3,16 @@
     steps FOLDER                 writes what each process computes to FOLDER/RANK.pt
     CHECKPOINTS WORDS...         `repro WORDS...`, killed after so many checkpoints (0: never)
 
-These are words of `launched`, by `torchrun` itself, and of `forked`, by processes of a nursery that have its variables.
+These are words of `launched`, by the agent that `torchrun` is, and of `forked`, by processes that have its variables.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
 import signal
 import socket
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +20,7 @@ from image_learners import CPU, DIGITS, in_float64, tiny, trace
 from made_up_images import made_up, use_tiny_trunk
 from nursery import Nursery
 from torch import distributed, nn
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from repro import cli
 from repro.image.augment import ShiftedView, probe
@@ -81,35 +81,39 @@ def small(patch):
     patch.setattr(training, "fit", functools.partial(fit.fit, checkpoint_seconds=0))
 
 
-def forked(folder, *words):
-    """How two processes ended that are told of one another as `torchrun` would, and what they said: out and errors."""
+@contextlib.contextmanager
+def nursery(folder):
+    """Processes that have the variables of `torchrun` in common."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    nursery = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2",
-                      TORCHELASTIC_RUN_ID="none", GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
-    pids = [nursery.start(folder, rank, *words) for rank in range(2)]
+    processes = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2",
+                        TORCHELASTIC_RUN_ID="none", GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
+    yield processes
+    processes.close()
+
+
+def forked(nursery, folder, *words, ranks=(0, 1)):
+    """How two processes ended that are told of one another as `torchrun` would, and what they said: out and errors."""
+    pids = [nursery.start(folder, rank, *words) for rank in ranks]
     statuses = [nursery.status(pid) for pid in pids]
-    said = ["".join((folder / f"{pid}.{name}").read_text() for pid in pids) for name in ("out", "err")]
-    nursery.close()
-    return statuses, *said
+    return statuses, *("".join((folder / f"{pid}.{name}").read_text() for pid in pids) for name in ("out", "err"))
+
+
+def launched(nursery, folder, *words):
+    """The same of the agent of `torchrun`, whose two processes are forks of it."""
+    return forked(nursery, folder, *words, ranks=["agent"])
 
 
 def work(root, rank, *words):
-    """One of two processes."""
-    os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
-    main(*words)
-
-
-def launched(folder, *words):
-    """The finished `torchrun` of this file, its output as text, with runs in `folder`."""
-    roots = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, roots)), "REPRO_RUNS": str(folder),
-                                "OMP_NUM_THREADS": "1"}
-    if sys.platform == "linux":
-        environment["GLOO_SOCKET_IFNAME"] = "lo"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", __file__, *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    """One of two processes, or the agent that starts two."""
+    if rank == "agent":
+        config = LaunchConfig(1, 1, 2, run_id="none", rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0,
+                              start_method="fork")
+        elastic_launch(config, main)(*words)
+    else:
+        os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
+        main(*words)
 
 
 def refuse(path, *_):
@@ -144,7 +148,3 @@ def main(first, *words):
         distributed.destroy_process_group()
     else:
         command_line(int(first), *words)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

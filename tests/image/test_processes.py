@@ -16,7 +16,7 @@ ONE_IMAGE = 100 / 450  # of the test split, in percent
 def launched(tmp_path_factory):
     """The folders of one and of two processes, and what the latter said: killed at the first checkpoint, then ended.
 
-    Those that are killed are forks, as starting costs; that `torchrun` starts such runs, the last launch shows.
+    Those that are killed have no agent, which would end; that the one of `torchrun` starts such runs, the last shows.
     """
     one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
     with pytest.MonkeyPatch.context() as patch:
@@ -24,9 +24,10 @@ def launched(tmp_path_factory):
         patch.setenv("REPRO_RUNS", str(one))
         table = run_table("image_methods", preset="smoke", method=METHODS, engine="inline", device="cpu")
     words = ["run", "image_methods", "--preset", "smoke", "--method", ",".join(METHODS), "--device", "cpu", "--all"]
-    killed = two_processes.forked(two, "1", *words)
-    left = {path.name for path in two.glob("runs/*/*")}
-    ended = two_processes.launched(two, "0", *words)
+    with two_processes.nursery(two) as nursery:
+        killed = two_processes.forked(nursery, two, "1", *words)
+        left = {path.name for path in two.glob("runs/*/*")}
+        ended = two_processes.launched(nursery, two, "0", *words)
     return {"one": one, "two": two, "table": table, "killed": killed, "left": left, "ended": ended}
 
 
@@ -34,8 +35,9 @@ def test_a_killed_launch_is_taken_up_and_prints_the_table_of_one_process_once(la
     statuses, out, _ = launched["killed"]
     assert statuses == [-signal.SIGKILL] * 2 and out == ""
     assert "checkpoint.pt" in launched["left"] and "result.json" not in launched["left"]
-    assert launched["ended"].returncode == 0, launched["ended"].stderr
-    header, *lines = (line.split() for line in launched["ended"].stdout.splitlines())
+    statuses, out, errors = launched["ended"]
+    assert statuses == [0], errors
+    header, *lines = (line.split() for line in out.splitlines())
     assert header == launched["table"].columns.tolist()
     for (method, ours, *_), row in zip(lines, launched["table"].itertuples(), strict=True):
         assert method == row.method and float(ours) == pytest.approx(row.ours, abs=2 * ONE_IMAGE)

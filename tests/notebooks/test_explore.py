@@ -16,15 +16,26 @@ from smoke_runs import smoke_runs
 
 import repro
 from repro.contrast.active import select
-from repro.papers.taxonomy.sequences import augmented, outlined
+from repro.papers.taxonomy import sequences
+from repro.papers.taxonomy.sequences import augmented, drawn, outlined
 
 CELLS = [cell.source for cell in code_cells(FOLDER / "explore.ipynb")]
 
 
+def short(data, most):
+    """A sixth of the sequences, their first frames."""
+    frames, lengths, shown = drawn(data, most // 6)
+    return frames[:, :12], lengths.clamp(max=12), shown
+
+
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """What the notebook's cells leave, `views` among it: what those show that end by one."""
+    """What the notebook's cells leave, `views` among it: what those show that end by one.
+
+    Sequences are few and short, as every frame of each is drawn again for every value of a control.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequences, "drawn", short)
         patch.setenv("REPRO_RUNS", str(tmp_path_factory.mktemp("runs")))
         patch.setenv("REPRO_DATA", str(tmp_path_factory.mktemp("data")))
         names = begin("explore", **SMOKE) | {"views": []}

@@ -57,10 +57,17 @@ def no_runs():
 
 
 @pytest.fixture(scope="module")
-def committed():
+def read():
+    """The reader of committed results, which reads each once."""
+    return sources.reader()
+
+
+@pytest.fixture(scope="module")
+def committed(read):
     """Claims by id, the numbers behind them, and discrepancies by id, as `repro claims` has judged them."""
     answers, judged = [], sources.judged
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "reader", lambda: read)
         patch.setattr(sources, "judged", lambda *paper, **of: answers.append(judged(*paper, **of)) or answers[-1])
         ended = CliRunner().invoke(cli.app, ["claims"])
     (claims, numbers, discrepancies), = answers
@@ -68,6 +75,12 @@ def committed():
     rows = [line for line in ended.stdout.splitlines() if line[0] != " "]
     assert [row.split()[0] for row in rows] == [*claims["id"], *discrepancies["id"]]
     return claims.set_index("id"), numbers, discrepancies.set_index("id")
+
+
+@pytest.fixture(scope="module")
+def beside(committed):
+    """Ours beside the papers' numbers."""
+    return overview.beside(committed[1]).set_index("what")
 
 
 def number(committed, claim, compared):
@@ -86,13 +99,12 @@ def test_there_are_enough_of_every_paper_with_unique_names_and_complete_texts():
     assert discrepancies.notna().all(axis=None)
 
 
-def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there():
+def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there(read):
     claims = [claim for _, claim in papers.claims().values()]
     named = {name for claim in claims for name in listed(claim.experiment) if name}
     derived = papers.joined("derived table", papers.offered("DERIVED", "claims"))
     fixed = {path.stem for folder in papers.folders().values() for kind in FIXED for path in folder.glob(f"{kind}/*")}
     assert {claim.rule for claim in claims} == {*RULES, "not run", "cannot be checked"} and {*derived, *fixed} <= named
-    read = sources.reader()
     for name in named | {source for source, _ in derived.values()}:
         if name.startswith((PRINTED_TABLE, LOG)) or name in fixed:
             assert len(read(name).rows)
@@ -110,9 +122,9 @@ def test_verdicts_have_their_level(committed):
     assert (claims.loc[~without, "evidence"] != "").all()
 
 
-def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed):
+def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed, read):
     """Within a method a seed draws the same for every dictionary; of drawings never seen no row scatters."""
-    rows = sources.reader()("dictionary_with_headroom").rows.query("target == 'new_drawings'")
+    rows = read("dictionary_with_headroom").rows.query("target == 'new_drawings'")
     fitted = [smf.ols("ours ~ C(dictionary) + C(seed)", part).fit() for _, part in rows.groupby("method")]
     deviation = math.sqrt(sum(part.ssr for part in fitted) / sum(part.df_resid for part in fitted))
     for claim, method in (("C85", "smoco"), ("C86", "xmoco")):
@@ -123,22 +135,22 @@ def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed)
         assert found["error"] == pytest.approx(deviation * math.sqrt(2 / len(differences)))
 
 
-def test_a_row_that_scatters_is_left_out_of_paired_errors(committed):
+def test_a_row_that_scatters_is_left_out_of_paired_errors(committed, read):
     """In Zipf's pool OHEM scatters 4.7 times as far as the median sampler; CM-ACC without the layer on drawings."""
     found = number(committed, "C80", "gradient over feature, diversity_zipf, video")
     assert found["value"] > 0 and found["p"] == pytest.approx(0.032, abs=0.001)
     active = number(committed, "C92", "CM-ACC over XMoCo, new_drawings")
     assert active["value"] < 0 and active["p"] == pytest.approx(0.032, abs=0.001)
-    rows = sources.reader()("cross_modal_with_headroom").rows.query("target == 'new_drawings'")
+    rows = read("cross_modal_with_headroom").rows.query("target == 'new_drawings'")
     runs = rows.pivot(index="seed", columns="approach", values="ours")
     alone = stats.ttest_rel(runs["CM-ACC (w/o fcl)"], runs["XMoCo (w/o fcl)"])
     active = number(committed, "C95", "CM-ACC (w/o fcl) over XMoCo (w/o fcl), new_drawings")
     assert active["p"] == pytest.approx(alone.pvalue)
 
 
-def test_how_categories_differ_is_told_of_all_encoders_together(committed):
+def test_how_categories_differ_is_told_of_all_encoders_together(committed, read):
     """Chi-squared of a table of counts, right and wrong, by category, summed over encoders and kinds of queries."""
-    frame = sources.reader()("log/pretext_accuracy_synthetic").rows
+    frame = read("log/pretext_accuracy_synthetic").rows
     total = freedom = 0
     for _, part in frame.groupby(["query", "seed"]):
         right = (part["accuracy"] / 100 * part["pairs"]).round()
@@ -222,9 +234,11 @@ def test_numbers_known_beforehand(committed, claim, compared, value):
 
 @pytest.fixture(scope="module")
 def asked():
-    """The recipes of every experiment and table, by the ids of its runs."""
+    """The recipes of every experiment and table that a claim rests on, by the ids of its runs."""
+    named = {name for _, claim in papers.claims().values() for name in listed(claim.experiment)}
+    named |= {source for source, _ in papers.joined("", papers.offered("DERIVED", "claims")).values()}
     return {name: {id: run.recipe for id, run in experiment.asked().items()}
-            for name, experiment in experiments.experiments().items()}
+            for name, experiment in experiments.experiments().items() if name in named}
 
 
 @pytest.mark.parametrize(("of", "share"), [("id", 0.6), ("recipe", 0.5), ("id", 1)])
@@ -259,24 +273,23 @@ def test_no_verdict_is_firmer_than_the_runs_that_are_left_allow(committed, asked
         assert (verdicts[0]["verdict"] == "not run").all()
 
 
-def test_ours_beside_the_papers_is_of_the_runs_and_claims_that_are_named(committed):
-    table = overview.beside(committed[1])
-    assert {*table["verdict on the whole"]} == {"in part", "reproduced", "not reproduced", "undecided", "not run"}
+def test_ours_beside_the_papers_is_of_the_runs_and_claims_that_are_named(beside):
+    assert {*beside["verdict on the whole"]} == {"in part", "reproduced", "not reproduced", "undecided", "not run"}
     runs = pd.read_csv(manifest.shipped("figures") / "runs.csv")
     recipes = runs["recipe"].map(json.loads)
     named = recipes.map(lambda recipe: recipe.get("objectives") == "AE+AD+CD" and recipe["layers"] == 1)
     usual = (runs["preset"] == "paper") & (runs["dataset"] == "ucla") & (runs["changes"] == "{}")
     linear = runs[named & usual & (runs["version"] == 3)]["metrics"].map(lambda text: json.loads(text)["linear"])
     assert len(linear) == 5
-    rows = table.set_index("what")["ours"]
+    rows = beside["ours"]
     assert rows["AE+AD+CD, the one of fifteen refuted"] == f"{linear.mean():.1f} ± {linear.std():.1f} (5)"
     assert rows["SCE minus ReSSL at equal temperatures"].startswith("+17.5, s.e. 1.1, p < 0.001 (3")
     assert rows["which term has t = 2.394"] == "AD" and rows["transfer of large networks"] == ""
 
 
-def test_the_papers_numbers_are_those_of_its_printed_tables(committed):
+def test_the_papers_numbers_are_those_of_its_printed_tables(beside):
     """Of which we show objectives by their terms, depths, and differences of methods and samplers."""
-    theirs = overview.beside(committed[1]).set_index("what")["the paper"]
+    theirs = beside["the paper"]
     column, depths, methods, samplers = (as_printed(name) for name in (
         "taxonomy", "taxonomy_depth_collapse", "cmacc_table1", "cmacc_table3"))
     whole = column.set_index(["AE", "CE", "AD", "CD"])["UCLA"]
@@ -366,8 +379,7 @@ def test_rows_that_are_compared_are_made_of_what_is_stored():
     assert means.loc["random"].isna().tolist() == [False, True]
 
 
-def test_runs_of_one_seed_share_drawn_data_alone():
-    read = sources.reader()
+def test_runs_of_one_seed_share_drawn_data_alone(read):
     assert read("samplers_by_batch").paired and not read("cross_modal_synthetic").paired
     assert read("diversity_balanced", "diversity_zipf").paired and read("samplers_over_batches").paired
 
@@ -411,8 +423,7 @@ def test_smoke_runs_judge_nothing(monkeypatch):
     assert sources.reader()("taxonomy_synthetic").rows.empty
 
 
-def test_experiments_that_share_runs_are_not_compared_and_equal_numbers_are_no_equal_runs():
-    read = sources.reader()
+def test_experiments_that_share_runs_are_not_compared_and_equal_numbers_are_no_equal_runs(read):
     with pytest.raises(ValueError, match="image_methods_cifar10 and temperature_grid_cifar10 have 3 runs in common"):
         read("image_methods_cifar10", "temperature_grid_cifar10")
     tied = read("accuracy_by_diversity").rows
@@ -454,8 +465,8 @@ def test_differences_from_a_row_are_those_of_claims(committed):
         assert against(name, value)[line] == difference_in_words(*numbers.loc[(claim, line)])
 
 
-def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter():
-    ours = sources.reader()("taxonomy_ucla").rows
+def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter(read):
+    ours = read("taxonomy_ucla").rows
     trained = ours[~ours["objectives"].isin(["random", "AE", "AE+CD"])]
     fitted = smf.ols("ours ~ C(objectives)", trained).fit()
     tested = fitted.t_test("C(objectives)[T.AE+CE+AD] - C(objectives)[T.CE] = 0")
@@ -478,10 +489,10 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
     ("temperature_grid", {"method": "sec"}, {"method": "ressl"}, "did you mean 'sce'"),  # of which no run is finished
     ("lead_of_best", {"dataset": "cifar"}, 0.0, "did you mean 'cifar10'"),
 ])
-def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, second, message):
+def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, second, message, read):
     with pytest.raises(ValueError, match=message):
         judge({"X1": Claim(experiment=name, measure="lead" if name == "lead_of_best" else "ours", first=first,
-                           second=second, rule="above")}, sources.reader())
+                           second=second, rule="above")}, read)
 
 
 @pytest.mark.parametrize(("experiment", "rule", "message"), [
@@ -489,13 +500,13 @@ def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, 
     (["taxonomy_ucla", "log/nonsense"], "above", ".*experiment='log/nonsense' is not one of: log/"),
     ("taxonomy_ulca", "not run", "did you mean 'taxonomy_ucla'"), ("nonsense", "cannot be checked", "experiment='nons"),
 ])
-def test_results_that_no_experiment_or_table_has_are_refused_whatever_the_rule(experiment, rule, message):
+def test_results_that_no_experiment_or_table_has_are_refused_whatever_the_rule(experiment, rule, message, read):
     claim = Claim(experiment=experiment, first={"objectives": "CE"}, second=0.0, rule=rule)
     with pytest.raises(ValueError, match=f"X1: {message}"):
-        judge({"X1": claim}, sources.reader())
+        judge({"X1": claim}, read)
 
 
-def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest():
-    found = sources.reader()("taxonomy_ucla", "taxonomy_synthetic")
-    assert found.apart[0] == "experiment" and found.level == sources.reader()("taxonomy_synthetic").level
+def test_several_experiments_are_told_apart_and_carry_as_far_as_the_weakest(read):
+    found = read("taxonomy_ucla", "taxonomy_synthetic")
+    assert found.apart[0] == "experiment" and found.level == read("taxonomy_synthetic").level
     assert {*found.rows["experiment"]} == {"taxonomy_ucla", "taxonomy_synthetic"}

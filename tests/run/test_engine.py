@@ -367,10 +367,9 @@ def main():
 def test_an_error_is_tried_once_more_in_a_new_process_and_every_process_has_a_gpu_of_its_own(tmp_path):
     """But a divergence and a full disk, which would end alike."""
     (tmp_path / "script.py").write_text(ERRORS)
-    (tmp_path / "sitecustomize.py").write_text("print('words of a Python that starts', end='')")
     path = os.pathsep.join(filter(None, [str(tmp_path), str(HELPERS), os.environ.get("PYTHONPATH")]))
     own = os.environ | {"REPRO_RUNS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "4,6", "PYTHONPATH": path}
-    done = python("-c", "import script; script.main()", cwd=tmp_path, env=own)
+    done = python("-c", "import nursery, script; nursery.fork_workers(); script.main()", cwd=tmp_path, env=own)
     (summary, *failed, _), finished = json.loads(done.stdout.splitlines()[-1])
     full = "OSError: [Errno 28] No space left on device (make room there): 'runs/checkpoint.pt'"
     gone = "its process was lost (perhaps for want of memory, unless it says why above)"

@@ -14,7 +14,8 @@ from repro.run.group import check_alone, check_shared, shared
 def ranks(tmp_path_factory):
     """What each of two processes computes, by method."""
     folder = tmp_path_factory.mktemp("two")
-    statuses, _, errors = two_processes.forked(folder, "steps", str(folder))
+    with two_processes.nursery(folder) as nursery:
+        statuses, _, errors = two_processes.forked(nursery, folder, "steps", str(folder))
     assert statuses == [0, 0], errors
     return [torch.load(folder / f"{rank}.pt") for rank in (0, 1)]
 

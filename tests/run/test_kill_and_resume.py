@@ -20,6 +20,7 @@ SMALL_TABLE = """
 import dataclasses, functools, json, os, time
 from pathlib import Path
 
+import nursery
 import torch
 from made_up_skeletons import made_up, tiny
 from made_up_study import run_of
@@ -82,6 +83,7 @@ def serve(root, what, address=""):
 
 
 def work(root, what, rest="1"):
+    nursery.fork_workers()
     if what in ("scheduler", "worker"):
         return serve(root, what, rest)
     runs = [dataclasses.replace(run_of(STUDY, RECIPES[seed], seed, "smoke"), changes={"select": RECIPES[seed].select})
@@ -95,7 +97,7 @@ def work(root, what, rest="1"):
 def warm_up():
     import distributed
 """
-EPOCHS = 20  # of 4 steps; each ends with a report, a line of progress and a checkpoint
+EPOCHS = 6  # of 4 steps; each ends with a report, a line of progress and a checkpoint
 
 
 class Small(Nursery):
