@@ -13,7 +13,7 @@ import pkgutil
 import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from nursery import Nursery, be_in
+from nursery import Nursery, work  # noqa: F401  a process of the nursery calls `work`
 
 import repro
 from repro.data import manifest
@@ -44,8 +44,8 @@ def execute(name, folder, project=ROOT, **parameters):
 
     Its runs are below `folder`.
     """
-    words = [str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar",
-             "--engine", "in_process"]
+    words = ["-m", "papermill", str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"),
+             "--no-progress-bar", "--engine", "in_process"]
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
@@ -105,14 +105,6 @@ def run_cells(cells):
                 cell.outputs.append(nbformat.v4.new_output(
                     "error", ename=type(error).__name__, evalue=str(error), traceback=[str(error)]))
                 return
-
-
-def work(place, words, cwd, env):
-    """Give papermill the words of `execute`."""
-    from papermill.cli import papermill
-
-    be_in(cwd, env)
-    papermill(words, prog_name="papermill")
 
 
 def executed(name, folder, **parameters):
