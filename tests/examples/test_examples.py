@@ -109,7 +109,6 @@ repro.draw("taxonomy", trained).savefig("drawn.svg")
     assert "UE" in (tmp_path / "drawn.svg").read_text()
 
 
-@pytest.mark.usefixtures("clips_prepared")
 def test_a_sampler_selects_in_a_training_and_is_in_no_row_of_the_table(all_made, tmp_path):
     told = run(all_made.folder, """
 run(f"run ohem_vs_active --sampler margin,random --targets synthetic_audio --batch 16 {SMOKE}")
