@@ -11,8 +11,8 @@ import pytest
 
 LONG = (  # files that take longest, begun first, so that no process works on alone in the end
     "notebooks/test_execution.py", "browser/test_jupyterlab.py", "run/test_contract.py", "golden/test_golden.py",
-    "examples/test_additions.py", "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_markdown.py",
-    "test_book.py", "examples/test_fifth_paper.py", "papers/test_claims.py", "browser/test_book.py", "test_encoders.py",
+    "examples/test_examples.py", "run/test_faults.py", "run/test_kill_and_resume.py", "report/test_markdown.py",
+    "test_book.py", "papers/test_claims.py", "browser/test_book.py", "test_encoders.py",
     "test_experiments.py", "notebooks/test_explore.py", "image/test_processes.py", "test_benchmarks.py",
     "report/test_redraw.py", "test_documents.py", "skeleton/test_pretrain.py", "run/test_engine.py",
     "test_packaging.py", "run/test_measured_otherwise.py", "audiovisual/test_pretrain.py", "image/test_batches.py",

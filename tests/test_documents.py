@@ -23,7 +23,7 @@ ELSEWHERE = {  # by the test that executes them, or says what they do with files
     "tests/test_cli_data.py": ["repro data import cifar10 FILE"],
     "tests/audiovisual/test_prepare.py": [
         "repro data prepare esc50 --subset", "repro data prepare ucf101 --subset --size 64"],
-    "tests/examples/test_skeleton_data_set.py": [
+    "tests/examples/test_examples.py": [
         "repro recipe taxonomy --dataset utd_mhad",
         "repro run taxonomy --dataset utd_mhad --preset smoke --objectives AE+CE"],
 }

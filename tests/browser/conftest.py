@@ -16,6 +16,7 @@ def browser():
         pytest.skip(f"no browser tests: none of {', '.join(NAMES)} is here; apt-get install chromium")
     root = hasattr(os, "geteuid") and os.geteuid() == 0  # whom Chromium refuses a sandbox
     with api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if root else [])
+        arguments = ["--disable-gpu", *(["--no-sandbox"] if root else [])]  # one emulated by the processor is slow
+        launched = playwright.chromium.launch(executable_path=path, args=arguments)
         yield launched
         launched.close()

@@ -13,7 +13,8 @@ import pkgutil
 import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from nursery import Nursery, be_in
+from nursery import Nursery, work  # noqa: F401  a process of the nursery calls `work`
+from traitlets.config import Config
 
 import repro
 from repro.data import manifest
@@ -44,8 +45,8 @@ def execute(name, folder, project=ROOT, **parameters):
 
     Its runs are below `folder`.
     """
-    words = [str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"), "--no-progress-bar",
-             "--engine", "in_process"]
+    words = ["-m", "papermill", str(project / "notebooks" / f"{name}.ipynb"), str(folder / f"{name}.ipynb"),
+             "--no-progress-bar", "--engine", "in_process"]
     words += [part for item in parameters.items() for part in ("-p", *map(str, item))]
     environment = os.environ | {"REPRO_RUNS": str(folder / "runs"), "REPRO_DATA": str(folder / "no data"),
                                 "IPYTHONDIR": str(folder / "ipython")}
@@ -59,17 +60,22 @@ def nursery(project):
 
 
 def warm_up():
-    """Import papermill and the package, let papermill know of `run_cells`, and give models of images a tiny trunk.
+    """Import papermill and the package, let papermill know of `run_cells`, and draw a line, which finds the fonts.
 
-    The bundled skeletons are made once.
+    Models of images have a tiny trunk, bundled clips are few, and what comes along is made once. Probes of characters
+    and draws of keys, which tests of their own look at, are few.
     """
     import papermill.cli  # noqa: F401
     import pytest
     import torch._dynamo  # noqa: F401  an optimiser's first step does
     from made_up_images import use_tiny_trunk
+    from matplotlib.figure import Figure
     from papermill.engines import Engine, papermill_engines
 
-    from repro.skeleton import readers
+    from repro.audiovisual import study
+    from repro.audiovisual import synthetic as clips
+    from repro.papers.jcl import measured
+    from repro.skeleton import readers, synthetic
 
     for module in pkgutil.walk_packages(repro.__path__, "repro."):
         if not module.name.endswith("__main__"):
@@ -77,9 +83,18 @@ def warm_up():
     papermill_engines.register("in_process", type("InProcess", (Engine,), {
         "execute_managed_notebook": staticmethod(lambda manager, *_, **__: run_cells(manager.nb.cells)),
     }))
-    patch, recordings = pytest.MonkeyPatch(), tuple(readers.generate())  # for as long as the process lives
+    figure = Figure()
+    figure.text(0, 0, "a line and $10^{1}$")
+    figure.canvas.draw()
+    patch = pytest.MonkeyPatch()  # for as long as the process lives
     use_tiny_trunk(patch)
-    patch.setattr(readers, "generate", lambda: recordings)
+    patch.setattr(study, "PROBE_EPOCHS", 2)
+    patch.setattr(measured, "sampled_losses", functools.partial(measured.sampled_losses, repeats=2))
+    patch.setattr(clips, "COUNTS", {"pretrain": 512, "train": 64, "test": 64})
+    recordings, arrays = tuple(readers.generate()), clips.make(0.5)
+    patch.setattr(clips, "make", lambda redundancy: arrays)
+    for module in (readers, synthetic):  # the reader has a name of its own for it
+        patch.setattr(module, "generate", lambda: recordings)
 
 
 class Shell(InteractiveShell):
@@ -91,7 +106,7 @@ class Shell(InteractiveShell):
 
 def run_cells(cells):
     """Run the cells that hold code in this process, up to the first error; leaves outputs in them."""
-    shell = Shell.instance()
+    shell = Shell.instance(config=Config(HistoryManager={"enabled": False}))
     for cell in cells:
         if cell.cell_type == "code":
             with shell.display_trap, capture_output() as captured:
@@ -105,14 +120,6 @@ def run_cells(cells):
                 cell.outputs.append(nbformat.v4.new_output(
                     "error", ename=type(error).__name__, evalue=str(error), traceback=[str(error)]))
                 return
-
-
-def work(place, words, cwd, env):
-    """Give papermill the words of `execute`."""
-    from papermill.cli import papermill
-
-    be_in(cwd, env)
-    papermill(words, prog_name="papermill")
 
 
 def executed(name, folder, **parameters):

@@ -199,6 +199,14 @@ def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_
     assert [line.partition(", ")[2] for line in finished] == ["0 finished", "48 finished"]
 
 
+@pytest.mark.usefixtures("clips_prepared", "runs_root")
+def test_queries_of_committed_runs_are_shown_where_nothing_is_trained():
+    namespace = begin("category_difficulty", split="1", seeds="0-2", train="never")
+    for cell in code_cells(FOLDER / "category_difficulty.ipynb")[2:5]:
+        exec(cell.source, namespace)
+    assert len(namespace["table"]) == 2 and {*namespace["accuracy"]["seed"]} == {0, 1, 2}
+
+
 def test_the_poses_are_those_of_the_pipeline(monkeypatch):
     asked = []
     shown, drawn = {str(action): action for action in range(10)}, []
