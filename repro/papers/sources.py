@@ -5,6 +5,7 @@ and derived ones.
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.data import manifest
-from repro.data.disk import read_csv
+from repro.data.disk import read_csv, read_yaml
 from repro.recipe import WORDS, choose
 from repro.report.claims import (
     CLOSED,
@@ -31,7 +32,7 @@ from repro.report.claims import (
     listed,
 )
 from repro.report.printed import printed
-from repro.report.text import in_terms, telling_apart
+from repro.report.text import DATA_NAMES, telling_apart
 from repro.run.store import Run, everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
@@ -76,6 +77,23 @@ def judged(
     measured = discrepancies["id"].map(verdicts["evidence"]).fillna("").replace("", "not measured")
     return (claims.reset_index(drop=True), numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True),
             discrepancies.assign(measured=measured).reset_index(drop=True))
+
+
+def in_terms(compared: str) -> str:
+    """What was compared, with the numbers if they stand there, in words of readers: those of every `words.yaml`."""
+    text = compared.replace(" minus 0:", ":").removesuffix(" minus 0").replace(", ours", ", accuracy")
+    for word, meant in words().items():
+        text = re.sub(rf"(?<![\w/])(?:{word})(?![\w/])", meant, text)
+    return text.replace("_", " ")
+
+
+@functools.cache
+def words() -> dict[str, str]:
+    """What readers call data sets, and what claims of the papers compare; a key is a regular expression."""
+    found = dict(DATA_NAMES)
+    for path in papers.files("words.yaml").values():
+        found |= read_yaml(path)
+    return found
 
 
 def reader() -> Callable[..., Results]:
