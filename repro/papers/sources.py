@@ -22,7 +22,6 @@ from repro.report.claims import (
     DRAWN,
     LEVELS,
     PRINTED,
-    UNTRAINED,
     VERDICTS,
     Results,
     compared,
@@ -39,7 +38,6 @@ PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experim
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, with tables that no run changes
-FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 
 
@@ -149,8 +147,7 @@ def _joined(parts: dict[str, Results]) -> Results:
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn, partial = all(part.paired for part in parts.values()), any(part.partial for part in parts.values())
-    untrained = FROM_SCRATCH if drawn else UNTRAINED
-    return Results(rows, telling_apart(rows, columns), level, drawn, untrained, unfinished, partial)
+    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished, partial)
 
 
 def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
@@ -182,8 +179,8 @@ def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
             unfinished = unfinished.merge(rows[[column]].drop_duplicates(), how="cross")
     changed = "changed" in rows and bool(rows["changed"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
-    level, drawn = level_of(dataset, rows["preset"].iloc[0], changed), dataset in DRAWN
-    return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, unfinished)
+    level = level_of(dataset, rows["preset"].iloc[0], changed)
+    return Results(rows, apart, level, dataset in DRAWN, unfinished)
 
 
 def _shown(run: Run, columns: Iterable[str]) -> dict[str, Any]:
