@@ -18,10 +18,11 @@ from pandas.io.formats.style import Styler
 
 from repro.data import manifest
 from repro.experiments import check_parameters, committed_of, find_table, runs_of
+from repro.papers.sources import in_terms
 from repro.recipe import choose
 from repro.report.claims import verdict_in_words
 from repro.report.statistics import holm
-from repro.report.text import decimals_of, in_terms, in_text, markdown, remarks
+from repro.report.text import decimals_of, in_text, markdown, remarks
 from repro.run import device as devices
 from repro.run.store import Store, everything, rows_of
 

@@ -6,9 +6,9 @@ frames and of several experiments; `claims` with `DERIVED`, tables that its clai
 printed ones: by name, whose rows they are made of, and the function that takes these. Those that no run changes are
 files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
-`discrepancies.csv`, `findings.yaml`, the titles of committed pictures, and `verdicts.csv`, what came of each printed
-table and figure. The command line and notebooks hand
-these to `repro.report`, which knows no paper.
+`words.yaml`, what readers call what these compare, `discrepancies.csv`, `findings.yaml`, the titles of committed
+pictures, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand these to
+`repro.report`, which knows no paper.
 """
 
 import functools

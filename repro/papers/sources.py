@@ -5,6 +5,7 @@ and derived ones.
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,13 @@ from pandas import DataFrame
 
 from repro import experiments, papers
 from repro.data import manifest
-from repro.data.disk import read_csv
+from repro.data.disk import read_csv, read_yaml
 from repro.recipe import WORDS, choose
 from repro.report.claims import (
     CLOSED,
     DRAWN,
     LEVELS,
     PRINTED,
-    UNTRAINED,
     VERDICTS,
     Results,
     compared,
@@ -31,14 +31,13 @@ from repro.report.claims import (
     listed,
 )
 from repro.report.printed import printed
-from repro.report.text import in_terms, telling_apart
+from repro.report.text import DATA_NAMES, telling_apart
 from repro.run.store import Run, everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
 EARLIER = "earlier/"  # before the name of rows of earlier trainings, which are called as experiments are
 SWEEP = "varied"  # column of tables whose rows say which sweep they are of
 FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, with tables that no run changes
-FROM_SCRATCH = ("scratch", "Scratch")  # of these, whose encoders are probed and not fine-tuned, one that is not trained
 NOTHING = Results(DataFrame(), [], "")
 
 
@@ -76,6 +75,23 @@ def judged(
     measured = discrepancies["id"].map(verdicts["evidence"]).fillna("").replace("", "not measured")
     return (claims.reset_index(drop=True), numbers[numbers["id"].isin(claims["id"])].reset_index(drop=True),
             discrepancies.assign(measured=measured).reset_index(drop=True))
+
+
+def in_terms(compared: str) -> str:
+    """What was compared, with the numbers if they stand there, in words of readers: those of every `words.yaml`."""
+    text = compared.replace(" minus 0:", ":").removesuffix(" minus 0").replace(", ours", ", accuracy")
+    for word, meant in words().items():
+        text = re.sub(rf"(?<![\w/])(?:{word})(?![\w/])", meant, text)
+    return text.replace("_", " ")
+
+
+@functools.cache
+def words() -> dict[str, str]:
+    """What readers call data sets, and what claims of the papers compare; a key is a regular expression."""
+    found = dict(DATA_NAMES)
+    for path in papers.files("words.yaml").values():
+        found |= read_yaml(path)
+    return found
 
 
 def reader() -> Callable[..., Results]:
@@ -131,8 +147,7 @@ def _joined(parts: dict[str, Results]) -> Results:
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
     drawn, partial = all(part.paired for part in parts.values()), any(part.partial for part in parts.values())
-    untrained = FROM_SCRATCH if drawn else UNTRAINED
-    return Results(rows, telling_apart(rows, columns), level, drawn, untrained, unfinished, partial)
+    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished, partial)
 
 
 def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
@@ -164,8 +179,8 @@ def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
             unfinished = unfinished.merge(rows[[column]].drop_duplicates(), how="cross")
     changed = "changed" in rows and bool(rows["changed"].map(bool).any())
     dataset = rows["dataset"].iloc[0]
-    level, drawn = level_of(dataset, rows["preset"].iloc[0], changed), dataset in DRAWN
-    return Results(rows, apart, level, drawn, FROM_SCRATCH if drawn else UNTRAINED, unfinished)
+    level = level_of(dataset, rows["preset"].iloc[0], changed)
+    return Results(rows, apart, level, dataset in DRAWN, unfinished)
 
 
 def _shown(run: Run, columns: Iterable[str]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ ERROR = 0.05  # probability of a wrong verdict that is accepted
 ANY = "any"  # every value of a field, on the second side every other one
 METHODS = ("objectives", "method", "approach")  # columns that name what a network is trained by
 UNTRAINED = ("random",)  # what they call one that is not trained
+FROM_SCRATCH = ("scratch", "Scratch")  # the same where results are paired: those encoders are probed, not fine-tuned
 LISTED = 5  # comparisons, and numbers without error, that a line of evidence lists at most
 BY_CHANCE = "share of permutations as near"  # the number of a column that agrees less than its permutations do
 
@@ -84,7 +85,6 @@ class Results(NamedTuple):
         apart: columns that tell recipes apart, besides those that a claim names.
         level: how far the rows carry, one of `LEVELS`; "" if nothing is finished.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
-        untrained: what columns of `METHODS` call a network that is not trained.
         unfinished: what tells recipes apart that are asked for and of which no run is finished, a row each.
         partial: whether the rows are derived from others of which some are unfinished.
     """
@@ -93,7 +93,6 @@ class Results(NamedTuple):
     apart: list[str]
     level: str
     paired: bool = False
-    untrained: tuple[str, ...] = UNTRAINED
     unfinished: DataFrame = DataFrame()
     partial: bool = False
 
@@ -148,8 +147,7 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
         choose("field", field, rows.columns)
     for field, value in (*_named(first), *_named(second)):
         known = rows[field].dropna().unique().tolist()
-        kinds = {isinstance(option, bool) for option in known if option == value}  # true is no 1
-        if known and not (results.partial or isinstance(value, bool) in kinds):
+        if known and value not in known and not results.partial:
             choose(field, value, known)
 
     rows = rows.assign(recipe=rows.groupby(fields, sort=False, dropna=False).ngroup())
@@ -245,7 +243,7 @@ def _of_runs(
     rows: DataFrame, measure: str, pairs: list[tuple[int, int]], number: float, results: Results
 ) -> list[Estimate]:
     """The differences of pairs, or from a number unless that is NaN, with errors as in `statistics`."""
-    (runs, kinds), differences = runs_of(rows, measure, results.untrained), []
+    (runs, kinds), differences = runs_of(rows, measure, FROM_SCRATCH if results.paired else UNTRAINED), []
     judged = statistics.deviations(runs, kinds)
     recipes = rows.drop_duplicates("recipe").set_index("recipe")[results.apart].loc[runs.index]
     for one, other in pairs:
@@ -418,10 +416,8 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
     if claim.margin < 0 and claim.rule in ("within", "gap shrinks", "agrees"):
         raise ValueError(f"margin={claim.margin:g} should be at least 0 with the rule {claim.rule}")
     if len(results.rows):
-        apart = ("seed", *results.apart, *claim.first, *(claim.second if isinstance(claim.second, dict) else ()))
-        measures = results.rows.select_dtypes("number").columns.difference(apart, sort=False)
         for name in listed(claim.measure):
-            choose("measure", name, measures)
+            choose("measure", name, results.rows.select_dtypes("number"))
     numbers_of, decision = RULES[claim.rule]
     numbers = {} if results.rows.empty and results.unfinished.empty else numbers_of(claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):
@@ -498,9 +494,12 @@ def in_words(numbers: Numbers) -> str:
 
 def verdict_in_words(verdict: str, p: float, level: str) -> str:
     """A verdict with its p (see `Decision`), where runs decide it: "holds, p = 0.031"."""
-    if math.isnan(p) or level not in (PAPER, SHORTENED, BUNDLED):
-        return verdict
-    return f"{verdict}, p < 0.001" if p < 0.001 else f"{verdict}, p = {p:.3f}"
+    return verdict if math.isnan(p) or level not in (PAPER, SHORTENED, BUNDLED) else f"{verdict}, {p_in_words(p)}"
+
+
+def p_in_words(p: float) -> str:
+    """A probability: "p = 0.031", "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def difference_in_words(value: float, error: float, p: float) -> str:
@@ -509,7 +508,7 @@ def difference_in_words(value: float, error: float, p: float) -> str:
         return "not finished"
     if math.isnan(error):
         return f"{value:+.1f}, s.e. unknown"
-    return f"{value:+.1f}, s.e. {error:.1f}, {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+    return f"{value:+.1f}, s.e. {error:.1f}, {p_in_words(p)}"
 
 
 def table(claims: DataFrame, discrepancies: DataFrame) -> str:

@@ -191,20 +191,6 @@ def paired_contrast(runs: DataFrame, first: Any, second: Any, blocks: Series | N
     return Estimate(float(differences.mean()), error or math.nan, deviation.df, (count, count))
 
 
-def trials(percentages: Series, at_most: int = 1000) -> int:
-    """The least number of trials of which all these percentages are whole counts: 50.0 and 33.3... are of 6.
-
-    Raises:
-        ValueError: if there is none up to `at_most`.
-    """
-    numbers = np.arange(1, at_most + 1)
-    counts = percentages.to_numpy()[:, None] * numbers / 100
-    whole = (abs(counts - counts.round()) < ROUNDING).all(axis=0)
-    if not whole.any():
-        raise ValueError(f"{len(percentages)} percentages are counts of no number of trials up to at_most={at_most}")
-    return int(numbers[whole][0])
-
-
 def from_number(runs: DataFrame, row: Any, number: float, judged: DataFrame | None = None) -> Estimate:
     """Our mean minus a number that has no error of its own: error = s / sqrt(n); `judged` as for `contrast`."""
     deviation, count = (deviations(runs) if judged is None else judged).loc[row], int(runs.loc[row].count())

@@ -13,17 +13,10 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from repro.data import manifest
-from repro.report.text import PLUS_MINUS
+from repro.report.text import DATA_NAMES, PLUS_MINUS
 
 COLUMN = 3.25  # width of a printed column, inches
 WIDEST = 60    # characters of a line below a picture
-DATA_NAMES = {
-    "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
-    "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",
-    "imagenet": "ImageNet", "imagenet100": "ImageNet-100", "kinetics_sound": "Kinetics-Sound",
-    "kinetics700": "Kinetics-700", "audioset": "AudioSet", "ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC-50",
-    "multiomniglot": "grids of characters", "multidigits": "grids of bundled digits",
-}
 SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call them
     "ad_weight": "weight of AD", "ae_weight": "weight of AE", "data": "", "targets": "judged on",
     "bidirectional": "encoder in both directions", "pairs": "pairs for training",

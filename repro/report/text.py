@@ -17,22 +17,13 @@ MEASURE = ("run the table without --train never, which measures them again; of o
            "the folder first")
 MOST_NAMED = 4  # rows that a remark is about by name
 NARROWEST = 12  # of them a text keeps at least
-TERMS = {  # of what claims compare, as a reader knows them
-    "ohem": "OHEM", "gradient": "gradients", "feature": "features", "smoco": "SMoCo", "xmoco": "XMoCo",
-    "cmacc": "CM-ACC", "sce": "SCE", "ressl": "ReSSL", "random_init": "random initialisation",
-    "characters": "new pairs", "new_drawings": "drawings never seen", "synthetic_video": "pictures",
-    "synthetic_audio": "sound", "diversity_balanced": "balanced", "diversity_zipf": "zipf",
-    "key_temperature": "target temperature", "tau_m": "target temperature", "tau": "query temperature",
+DATA_NAMES = {  # what readers call data sets; words of a paper are in its `words.yaml`
+    "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
     "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",
-    "temperature_grid_cifar10": "trained", "untrained_cifar10": "untrained", "embedding_spread": "spread",
-    "p_one_tailed": "one-tailed p", "closed_form": "closed form", "printed_by_objective": "Table 1",
-    "printed_depths": "Table 2", "printed/sce_best_temperature": "the text",
-    "printed/sce_temperature_long": "Table 2",
-    **{f"printed/cmacc_table{number}": f"Table {number}" for number in range(1, 7)},
-    "NTU_1layer": "NTU, one layer", "NTU_3layer": "NTU, three layers", "NTU_1024units": "NTU, more units",
-    "gained_ESC50": "gain on ESC50", "strength": "lambda",
+    "imagenet": "ImageNet", "imagenet100": "ImageNet-100", "kinetics_sound": "Kinetics-Sound",
+    "kinetics700": "Kinetics-700", "audioset": "AudioSet", "ucf101": "UCF101", "hmdb51": "HMDB51", "esc50": "ESC-50",
+    "multiomniglot": "grids of characters", "multidigits": "grids of bundled digits",
 }
-TERM = re.compile(r"characters \d|feature embedding|[\w/]+")  # the first two are words as they are
 WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # the spaces of "67.0 ± 5.5 (2)"
 
 
@@ -75,12 +66,6 @@ def remarks(rows: DataFrame) -> list[str]:
         if labels:
             lines.append(f"{who}: {remark}")
     return lines
-
-
-def in_terms(evidence: str) -> str:
-    """What was compared, with the numbers if they stand there, in terms that a reader knows."""
-    words = evidence.replace(" minus 0:", ":").removesuffix(" minus 0").replace(", ours", ", accuracy")
-    return TERM.sub(lambda match: TERMS.get(match[0], match[0].replace("_", " ")), words)
 
 
 def beside(rows: DataFrame) -> DataFrame:

@@ -134,7 +134,7 @@ def test_untrained_networks_and_targets_are_pooled_apart():
     numbers = compared(Results(rows, ["method", "target"], PAPER), {"method": "moco"}, {"method": "random"})
     assert {name: number.error for name, number in numbers.items()} == pytest.approx(
         {"moco over random, one": math.sqrt(1 + 16), "moco over random, two": math.sqrt(9 + 81)})
-    named = Results(rows.replace("random", "scratch"), ["method", "target"], PAPER, untrained=("scratch",))
+    named = Results(rows.replace("random", "scratch"), ["method", "target"], PAPER, paired=True)
     renamed = compared(named, {"method": "moco"}, {"method": "scratch"})
     assert [number.error for number in renamed.values()] == [number.error for number in numbers.values()]
 
@@ -396,13 +396,9 @@ SAMPLERS = samplers({32: 1.0, 64: 1.0})._replace(apart=["sampler", "target"])
     (results(GRID), {"method": ["sce", "jcl"]}, {}, {"rule": "gap shrinks"}, "second={} compares nothing"),
     (results(GRID), SCE, None, {"rule": "rises"}, "first={'method': 'sce'} names no field with several values"),
     (results(GRID), SCE, MOCO, {"rule": "abvoe"}, "did you mean 'above'. rule='abvoe' is not one of: above, "),
-    (results(GRID), SCE, MOCO, {"measure": "our"}, "did you mean 'ours'. measure='our' is not one of: ours"),
-    *((results(GRID, dataset="digits"), SCE, MOCO, {"measure": name}, f"measure='{name}' is not one of: ours, printed$")
-      for name in ("dataset", "seed", "keys")),
+    (results(GRID), SCE, MOCO, {"measure": "our"}, "did you mean 'ours'. measure='our' is not one of: .*ours, "),
     *((results(GRID), SCE | {"keys": 1}, second, {}, f".* and second={second} name no two recipes alike in")
       for second in ({"keys": 1}, SCE)),
-    (results(GRID), SCE | {"keys": True}, MOCO, {}, "keys=True is not one of: 1, 2"),
-    (results(GRID), SCE, {"keys": True}, {}, "keys=True is not one of: 1, 2"),
     *((results(GRID), {"method": ["sce", "jcl"]}, MOCO, {"rule": rule, "margin": -1},
        f"margin=-1 should be at least 0 with the rule {rule}") for rule in ("within", "gap shrinks", "agrees")),
     (TOLD_APART, {"method": "Ours"}, {"method": "AVID"}, {}, "several rows have one method; name what tells them"),
@@ -412,14 +408,6 @@ def test_a_claim_that_cannot_be_judged_is_named(source, first, second, options, 
     claim = Claim(first=first, second=second, **{"rule": "above"} | options)
     with pytest.raises(ValueError, match=f"^claims.yaml, entry A1: {message}"):
         claims.judge({"A1": claim}, lambda name: source)
-
-
-@pytest.mark.parametrize(("source", "first", "second"), [
-    (TOLD_APART, {"method": "Ours", "size": "240K"}, {"method": "AVID"}),
-    (SAMPLERS, {"sampler": "random", "batch": 32}, {"sampler": "ohem"}),
-])
-def test_rows_that_a_claim_tells_apart_are_judged(source, first, second):
-    assert judged(source, first, second)[0] != "not run"
 
 
 def test_numbers_in_words():

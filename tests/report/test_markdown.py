@@ -111,14 +111,6 @@ def test_numbers_of_choices_after_training_are_rounded_once():
         assert f"| {part['value'].mean():.1f} ± {part['value'].std():.1f} ({len(part)}) |" in text
 
 
-def test_what_the_released_code_does_otherwise_is_on_the_page_of_its_paper():
-    cmacc, taxonomy = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cmacc", "taxonomy"))
-    loss, = (part for part in cmacc.split("\n\n") if "differs furthest in its loss" in part)
-    assert all(word in loss for word in ("features of queries", "other items of the batch", "no temperature",
-                                         "`released_selection`", "`released_momentum`"))
-    assert "average of the momentum network | after the first step, as printed | before the first keys, as" in taxonomy
-
-
 def notebook_of(*sources):
     cells = [nbformat.v4.new_markdown_cell(source) for source in sources]
     return nbformat.v4.new_notebook(cells=cells)

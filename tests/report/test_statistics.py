@@ -259,12 +259,3 @@ def test_agreement_needs_runs_and_printed_numbers():
         statistics.agreement(runs, Series({"a": 1.0, "c": 2.0, "d": 3.0, "e": 4.0}))
     with pytest.raises(ValueError, match="2 rows"):
         statistics.agreement(runs[:2], Series({"a": 1.0, "b": 2.0}))
-
-
-def test_trials_are_the_least_number_of_which_all_percentages_are_counts():
-    assert statistics.trials(Series([50.0, 100 / 3])) == 6
-    for number in (7, 367, 460):
-        counts = np.random.default_rng(number).integers(0, number + 1, 50)
-        assert statistics.trials(Series(100 * counts / number)) == number
-    with pytest.raises(ValueError, match="2 percentages are counts of no number of trials up to at_most=5"):
-        statistics.trials(Series([50.0, 100 / 3]), at_most=5)

@@ -148,9 +148,6 @@ def test_without_spread_all_three_are_one_loss(changes):
     np.testing.assert_allclose(table[["inside_std", "outside_std"]], 0, atol=1e-12)
 
 
-def test_logits_may_be_large_and_impossible_numbers_are_refused():
+def test_logits_may_be_large():
     cold = sampled(*(tensor.float().requires_grad_() for tensor in drawn()), temperature=1e-4, counts=[4], repeats=2)
     assert np.isfinite(cold.to_numpy()).all()
-    for options in ({"counts": []}, {"counts": [0, 1]}, {"repeats": 1}):
-        with pytest.raises(ValueError, match="at least"):
-            sampled(*drawn(), **options)

@@ -15,7 +15,7 @@ from repro.data import manifest
 from repro.run.evaluate import cosine_rates, linear_predictions
 from repro.skeleton.data import load
 
-TABLE = pd.read_csv(manifest.shipped("figures") / "without_a_camera_ucla.csv")
+TABLE = pd.read_csv(manifest.shipped("figures") / "earlier" / "without_a_camera_ucla.csv")
 REAL = manifest.load_manifest("ucla").files[0].place(manifest.data_root())
 
 
