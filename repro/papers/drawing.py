@@ -2,7 +2,8 @@
 
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,24 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
     known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
     with scratch(folder / ".figures") as beside:
-        with processes(min(len(chosen), cores())) as executor:
-            drawings = {name: executor.submit(_draw, name, runs, beside / name, bool(names)) for name in chosen}
-            made = {name: drawing.exception() or drawing.result() for name, drawing in drawings.items()}
+        made = _drawn(chosen, runs, beside, bool(names))
         failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}
         files = [path for name in chosen if name not in failed for path in made[name]]
         return [path.replace(folder / path.name) for path in files], failed
+
+
+def _drawn(names: Sequence[str], runs: DataFrame, folder: Path, required: bool) -> dict[str, Any]:
+    """The files of `_draw` by name, or what stopped it; those of a process that was lost are each drawn once more."""
+    made: dict[str, Any] = {}
+    with processes(min(len(names), cores())) as executor:
+        drawings = {name: executor.submit(_draw, name, runs, folder / name, required) for name in names}
+        for name, drawing in drawings.items():
+            made[name] = drawing.exception() or drawing.result()
+    lost = [name for name in names if isinstance(made[name], BrokenProcessPool)]
+    if len(names) > 1:
+        for name in lost:
+            made |= _drawn([name], runs, folder, required)
+    return made
 
 
 def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import made_up_measures
 import pandas as pd
 import pytest
+from ended import killed
 from redrawn import hashes, redraw, told
 
 from repro import experiments
@@ -132,3 +134,10 @@ def test_committed_runs_are_drawn_by_processes_without_data(tmp_path, monkeypatc
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
     with pytest.raises(ValueError, match=r"name='none' is not one of: .*cross_modal_synthetic.*along_training_ucla"):
         drawing.redraw(tmp_path, ["none"])
+
+
+def test_a_process_that_is_killed_while_it_draws_takes_no_other_picture_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "_draw", killed)
+    made = drawing._drawn(["a", "b"], pd.DataFrame(), tmp_path, False)
+    assert made["a"] == [tmp_path / "a"]
+    assert isinstance(made["b"], BrokenProcessPool)
