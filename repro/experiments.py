@@ -10,7 +10,8 @@
 An id holds the digest of the data that a run was trained on. An entry names it, so that results can be read where
 these data are not. The name of a table is an experiment as well: the table with its defaults, on the data at hand.
 
-Rows of earlier trainings, which no version of today can make, are in `figures/earlier/`; no entry reads them.
+Rows that no version of today can make, of earlier trainings or measured once, are in `figures/earlier/`; no entry
+reads them.
 """
 
 import dataclasses

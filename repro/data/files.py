@@ -26,7 +26,7 @@ PADDING = 2**24               # bytes of zeros that end a tar archive are fewer
 def folder(path: Path, declared: Archive | None = None) -> Path:
     """A folder itself; of a zip or tar archive the one that it is unpacked to, below REPRO_RUNS, once.
 
-    It is unpacked again if the archive is exchanged, or the size of a file of the copy changes.
+    It is unpacked again if the archive is exchanged, or a file of the copy changes.
 
     Raises:
         ValueError: before anything is unpacked, if the archive does not hold as many files and bytes as declared, or
@@ -243,12 +243,16 @@ def _copy(path: Path) -> tuple[Path, Path]:
 def _is_whole(path: Path) -> bool:
     """Whether what an archive was unpacked to is there as it was then, and the archive is the same."""
     into, index = _copy(path)
-    return index.is_file() and index.read_text() == _state(path, into)
+    try:
+        return read_file(index).decode() == _state(path, into)
+    except (FileNotFoundError, ValueError):  # not to the end, or damaged
+        return False
 
 
 def _state(path: Path, into: Path) -> str:
-    """What changes with an archive, or the size of a file in the folder it was unpacked to."""
-    return json.dumps([*stamp(path), *sizes_of(listed(into))])
+    """What changes with an archive, or a file in the folder it was unpacked to; no contents are read."""
+    files = {f"{file.relative_to(into)}": stamp(file) for file in listed(into)}
+    return json.dumps([stamp(path), files])
 
 
 def _opened(path: Path) -> zipfile.ZipFile | tarfile.TarFile:
@@ -261,7 +265,7 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of many kinds
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         reason, *_ = f"{error}".splitlines() or ["it ends too early"]
         raise ValueError(f"is no archive that can be unpacked ({reason})") from error
@@ -283,7 +287,7 @@ def _contents(path: Path) -> list[tuple[int, Any]]:
                 name, size, is_folder = entry.filename, entry.file_size, entry.filename.endswith("/")
                 is_file = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
             place, most = PurePosixPath(name), most - abs(size)
-            if not name or place.is_absolute() or ".." in place.parts or "\\" in name:
+            if not (place.parts or is_folder) or place.is_absolute() or ".." in place.parts or "\\" in name:
                 raise ValueError(f"its member {name!r} leads out of the archive")
             if most < 0:
                 raise ValueError(f"with {name} it unpacks to more bytes than an archive of its size should")

@@ -181,7 +181,7 @@ class Source:
             if then != now:
                 raise FileNotFoundError(f"{index} is of files that have changed since")
             arrays = {name: _mapped(_file(self.path, name), **about) for name, about in end["arrays"].items()}
-        except OSError:
+        except (OSError, MemoryError):
             raise
         except Exception as error:  # NumPy raises many kinds for a damaged file
             raise ValueError(f"{index} or its arrays are damaged ({error})") from error

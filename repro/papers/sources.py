@@ -80,14 +80,14 @@ def judged(
 def in_terms(compared: str) -> str:
     """What was compared, with the numbers if they stand there, in words of readers: those of every `words.yaml`."""
     text = compared.replace(" minus 0:", ":").removesuffix(" minus 0").replace(", ours", ", accuracy")
-    for word, meant in words().items():
-        text = re.sub(rf"(?<![\w/])(?:{word})(?![\w/])", meant, text)
+    meant, known = [*words().values()], "|".join(f"({word})" for word in words())
+    text = re.sub(rf"(?<![\w/])(?:{known})(?![\w/])", lambda match: meant[match.lastindex - 1], text)
     return text.replace("_", " ")
 
 
 @functools.cache
 def words() -> dict[str, str]:
-    """What readers call data sets, and what claims of the papers compare; a key is a regular expression."""
+    """What readers call data sets, and what claims compare; a key is a regular expression without groups."""
     found = dict(DATA_NAMES)
     for path in papers.files("words.yaml").values():
         found |= read_yaml(path)

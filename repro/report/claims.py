@@ -416,8 +416,10 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
     if claim.margin < 0 and claim.rule in ("within", "gap shrinks", "agrees"):
         raise ValueError(f"margin={claim.margin:g} should be at least 0 with the rule {claim.rule}")
     if len(results.rows):
+        apart = ("seed", *results.apart, *claim.first, *(claim.second if isinstance(claim.second, dict) else ()))
+        measures = results.rows.select_dtypes("number").columns.difference(apart, sort=False)
         for name in listed(claim.measure):
-            choose("measure", name, results.rows.select_dtypes("number"))
+            choose("measure", name, measures)
     numbers_of, decision = RULES[claim.rule]
     numbers = {} if results.rows.empty and results.unfinished.empty else numbers_of(claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):

@@ -129,6 +129,7 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"images": IMAGES | {"classes": ["cat", "cat"]}}, r"names=\['cat', 'cat'\] names cat twice"),
     ({"images": {"size": 3}}, "lacks images.classes, images.mean"),
     (of_images(files=[]), "files are 0; images of one size have a reader and lie in one archive"),
+    (of_images("reader"), "of one size have a reader"),
     (of_images("size", "reader"), "files are 1; images .* of various sizes in two folders, train and val"),
     (of_images(access="bundled"), "files are 1; images .* bundled ones in none"),
     (of_images(splits={}), "images have one split"),

@@ -303,6 +303,8 @@ def test_a_notebook_of_a_paper_takes_its_fields_and_shows_its_figure(executed):
 
 
 def test_a_table_of_a_paper_is_trained_and_printed(told, all_made):
+    touched = [path.rpartition("/")[0] for path in all_made.touched["A paper"]]
+    assert touched == [*6 * ["repro/papers/byol"], "notebooks"]
     title, header, *rows = told["run"].splitlines()
     assert title == "digits, smoke recipe" and header.split() == ["method", "ours"]
     assert [row.split()[0] for row in rows] == ["without", "byol"] and all(row.endswith(" (2)") for row in rows)

@@ -4,7 +4,6 @@ import os
 import signal
 
 
-
 def finish(training):
     """Let a generator such as `fit` run to its end with nothing beside it; what it returns."""
     while True:

@@ -87,10 +87,10 @@ def nursery(folder):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    processes = Nursery("two_processes", folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2",
-                        TORCHELASTIC_RUN_ID="none", GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "")
-    yield processes
-    processes.close()
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none",
+                 "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else ""}
+    with contextlib.closing(Nursery("two_processes", folder, **variables)) as processes:
+        yield processes
 
 
 def forked(nursery, folder, *words, ranks=(0, 1)):

@@ -124,7 +124,7 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
 
 def test_a_run_is_called_by_all_that_its_row_sweeps():
     """Also where that is what its preset has."""
-    labels = [run.label for run in TABLES["category_diversity"].runs(preset="smoke")]
+    labels = [run.label for run in TABLES["category_diversity"].asked(preset="smoke")]
     assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
 
 
