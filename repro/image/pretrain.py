@@ -5,8 +5,7 @@ What a step knows, of which the method's loss is made (`repro.image.recipe.METHO
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -233,9 +232,9 @@ class Pretrainer(Learner):
                 parts.append(self.model.features(images.contiguous(memory_format=self.memory_format)).float())
         return torch.cat(parts)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Learner.load_state_dict`."""
-        super().load_state_dict(state)
+    def release(self) -> None:
+        """See `Learner.release`; processes that read pictures end, for which Python would wait at its next clearing."""
+        super().release()
         self.incoming = iter(())
 
 

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     recipe = paper("imagenet", "jcl", trunk="resnet18", size=10, resize=12, batch=4, groups=2, epochs=2, keys=2,
                    dictionary=12, projection=6, precision="float32")
     undisturbed, again = (Pretrainer(recipe, imagenet, 3, CPU) for _ in range(2))
-    losses, states = [], []
+    losses, states, others = [], [], {*multiprocessing.active_children()}
     for _ in range(7):
         states.append(copy.deepcopy(undisturbed.state_dict()))
         losses.append(undisturbed.step())
@@ -175,3 +176,6 @@ def test_images_in_files_are_trained_on_and_taken_up_again_within_an_epoch(image
     expected = again.model.eval().features(view(torch.stack(small)))
     torch.testing.assert_close(again.features(torch.tensor([3, 22])), expected)
     assert_equal_states(again.model.state_dict(), undisturbed.model.state_dict())
+    for each in (undisturbed, again):
+        each.release()
+    assert {*multiprocessing.active_children()} <= others  # those that have read pictures have ended
