@@ -11,7 +11,8 @@ from repro.data import manifest
 ROOT = manifest.project_root()
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = CODE.findall(README)
 
 
 @pytest.mark.parametrize("code", BLOCKS)
@@ -22,6 +23,13 @@ def test_code_runs_as_it_stands(code, tmp_path, monkeypatch):
     names = {}
     exec(code, names)
     assert names["loss"].isfinite() if "loss" in names else names["features"].shape == (1, 512)
+
+
+def test_jcl_takes_the_place_of_sce_in_the_loop():
+    code, = CODE.findall((ROOT / "docs" / "jcl.md").read_text(encoding="utf-8"))
+    names = {}
+    exec(BLOCKS[0] + code, names)
+    assert names["loss"].isfinite() and names["loss"] > 0 and names["keys"].shape == (32, 5, 128)
 
 
 def test_rows_and_findings_stand_in_results():
