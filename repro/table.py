@@ -444,7 +444,8 @@ class Table:
         for combination in itertools.product(*values.values()):
             wanted = dict(zip(values, combination, strict=True))
             method = wanted.pop(named)
-            usual = make(dataset, method)
+            part = {"subset": wanted["subset"]} if "subset" in wanted else {}  # which has a preset of its own
+            usual = make(dataset, method, **part)
             wanted = {name: wanted[name] for name in study.fields if name in wanted and usual.uses(name, **wanted)}
             recipe = make(dataset, method, **wanted)
             changes, changed = {}, {}

@@ -17,6 +17,8 @@ An entry of a paper's `claims.yaml` is a sentence and how it is held against num
     first, second  which rows are compared, by the values of their fields. A field that `second` does not name is as in
                    the first row; "any" is every other value. A `second` that is a number is compared with itself
     rule, margin   one of `RULES`, and the number it takes; or "not run", or "cannot be checked"
+    blocks         of how many seeds at least the verdict is, of those that every recipe of the experiment has, where
+                   seeds are blocks: each has an effect on all recipes, which `statistics.paired_contrast` takes away
 
 An entry of the id of a discrepancy, where a paper disagrees with itself or its code, says what we measured about it. It
 has no sentence and gets no verdict.
@@ -74,6 +76,7 @@ class Claim:
     second: pydantic.StrictFloat | Fields | None = None
     rule: str
     margin: pydantic.StrictFloat = 0.0
+    blocks: Annotated[int, pydantic.Field(strict=True, ge=0)] = 0
 
 
 class Results(NamedTuple):
@@ -87,6 +90,7 @@ class Results(NamedTuple):
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
         unfinished: what tells recipes apart that are asked for and of which no run is finished, a row each.
         partial: whether the rows are derived from others of which some are unfinished.
+        blocks: see `Claim`; 0 where seeds are none.
     """
 
     rows: DataFrame
@@ -95,6 +99,7 @@ class Results(NamedTuple):
     paired: bool = False
     unfinished: DataFrame = DataFrame()
     partial: bool = False
+    blocks: int = 0
 
 
 Pairs = dict[str, tuple[int, int]]  # the numbers of two recipes, by what their comparison is called
@@ -251,6 +256,10 @@ def _of_runs(
             differences.append(MISSING)
         elif not math.isnan(number):
             differences.append(statistics.from_number(runs, one, number, judged))
+        elif results.blocks:
+            whole = runs.dropna(axis="columns")
+            enough = len(whole.columns) >= results.blocks and results.unfinished.empty
+            differences.append(statistics.paired_contrast(whole, one, other) if enough else MISSING)
         elif results.paired and kinds[one] == kinds[other]:
             alike = [column for column in recipes if str(recipes.at[one, column]) == str(recipes.at[other, column])]
             blocks = Series([str(row) for row in recipes[alike].to_numpy(object).tolist()], recipes.index)
@@ -415,6 +424,7 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
         return claim.rule, math.nan, "", {}
     if claim.margin < 0 and claim.rule in ("within", "gap shrinks", "agrees"):
         raise ValueError(f"margin={claim.margin:g} should be at least 0 with the rule {claim.rule}")
+    results = results._replace(blocks=claim.blocks)
     if len(results.rows):
         apart = ("seed", *results.apart, *claim.first, *(claim.second if isinstance(claim.second, dict) else ()))
         measures = results.rows.select_dtypes("number").columns.difference(apart, sort=False)

@@ -154,6 +154,25 @@ def test_seeds_pair_rows_that_share_all_but_what_is_compared():
     assert compared(paired, {"keys": 2}, {"keys": 1})["keys 2 over keys 1, sce"].error > 10 * deviation
 
 
+def test_where_seeds_are_blocks_all_recipes_share_their_effects_and_whole_blocks_count():
+    """Beside least squares of recipes and seeds; as soon as there are as many blocks as the claim asks for."""
+    generator = np.random.default_rng(5)
+    values = {place: [base + block + noise for block, noise in zip((0.0, 6.0, 3.0, 9.0), generator.normal(size=4),
+                                                                   strict=True)]
+              for base, place in enumerate([("random", NAN), ("moco", 1), ("sce", 1), ("sce", 2)])}
+    values["random", NAN][3] = NAN  # of this block a run failed
+    source, whole = results(values), results({place: row[:3] for place, row in values.items()})
+    fitted = smf.ols("ours ~ C(recipe) + C(seed)", whole.rows.assign(recipe=whole.rows["method"].str.cat(
+        whole.rows["keys"].map(str)))).fit()
+    claim = {"first": SCE | ONE_KEY, "second": {"method": "random"}}
+    numbers = judged(source, **claim, blocks=3)[2]
+    assert [(number.error, number.df, number.runs) for number in numbers.values()] == [
+        (pytest.approx(math.sqrt(fitted.mse_resid * 2 / 3)), fitted.df_resid, (3, 3))]
+    assert judged(source, **claim, blocks=4)[0] == "not run"
+    waiting = source._replace(unfinished=DataFrame([("ressl", 1)], columns=["method", "keys"]))
+    assert judged(waiting, **claim, blocks=3)[0] == "not run"
+
+
 def test_a_row_that_does_not_use_a_field_is_compared_and_paired_with_those_of_all_its_values():
     values = {("moco", NAN): [1.0, 5.0, 9.0], ("sce", 1): [2.1, 5.9, 10.2], ("sce", 2): [0.9, 5.2, 8.9]}
     numbers = compared(results(values)._replace(paired=True), SCE, MOCO)

@@ -1,6 +1,7 @@
 """SCE's pictures, of its tables and of the terms of its objective along a training."""
 
 import math
+from typing import Any
 
 import pandas as pd
 import seaborn
@@ -22,6 +23,24 @@ IMAGE_METHODS = Plot(
     caption="Linear-probe accuracy of self-supervised methods in one setting, between random initialisation and "
     "supervised training.",
     x="method", names=NAMES,
+)
+
+
+def as_recipes(rows: DataFrame) -> DataFrame:
+    """A column `recipe`: what each is called, with the temperatures of query and target, or what lambda is."""
+    def called(row: Any) -> str:
+        name = NAMES[row.method]
+        if row.method in ("ressl", "sce"):
+            return rf"{name}, $\tau$ = {row.temperature:g}, $\tau_m$ = {row.key_temperature:g}"
+        return rf"{name}, $\lambda$ = {row.strength:g}" if row.method == "jcl" else name
+
+    return rows.assign(recipe=[called(row) for row in rows.itertuples()])
+
+
+REGISTERED = Plot(
+    caption="Linear-probe accuracy of the twelve recipes whose order was registered, by the temperatures of query and "
+    "target, and by the weight lambda of JCL's covariance.",
+    x="recipe", prepare=as_recipes,
 )
 
 

@@ -45,3 +45,9 @@ def test_printed_accuracies_stand_at_their_temperatures(dataset, subset):
 def test_nothing_is_printed_for_other_data_and_between_the_printed_temperatures(dataset, temperature, key_temperature):
     rows = laid_out(GRID, dataset, temperature=temperature, key_temperature=key_temperature)
     assert len(rows) >= 4 and rows[["printed", "difference"]].isna().all(axis=None)
+
+
+def test_what_differs_in_a_part_is_counted_from_the_preset_of_parts():
+    """Which trains ten times as long: runs of ten epochs would not be read otherwise."""
+    rows = laid_out(TABLES["image_methods"], "cifar10", preset="quick", subset=True, method="sce", epochs="10,100")
+    assert rows[["epochs", "changed"]].to_dict("list") == {"epochs": [10, 100], "changed": [{"epochs": 10}, {}]}
