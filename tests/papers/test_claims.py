@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from made_up_measures import finished_row
+from made_up_measures import finished, finished_row
 from pandas import DataFrame
 from scipy import stats
 from typer.testing import CliRunner
@@ -411,6 +411,45 @@ def test_a_field_that_one_side_does_not_use_tells_nothing_of_it():
                            method=["moco", "sce"], key_temperature=values)
         _, pairs, lacking = paired(found, {"method": "sce"}, {"method": "moco"})
         assert [*pairs] == [f"sce over moco, key_temperature {value}" for value in values] and not lacking
+
+
+def test_registered_sentences_compare_what_their_page_says():
+    """docs/registered.md has a row for each; numbers are made up, so that each recipe is known by its own."""
+    experiment = experiments.find("registered_cifar10")
+    runs = [*experiment.asked().values()]
+    recipes = [*dict.fromkeys(run.recipe for run in runs)]
+    assert len(recipes) == 12 and len(runs) == 36 and all(
+        run.recipe.epochs == 10 for run in runs if run.recipe.uses("epochs"))
+
+    def place(method, temperature=None, key_temperature=None, strength=None):
+        asked = {"method": method, "temperature": temperature, "key_temperature": key_temperature, "strength": strength}
+        found, = (number for number, recipe in enumerate(recipes)
+                  if all(value in (None, getattr(recipe, name)) for name, value in asked.items()))
+        return found
+
+    numbers = 50 * np.sqrt(np.arange(1, 13))
+
+    def measured(run):
+        return {"linear": float(numbers[recipes.index(run.recipe)] / 5 + 3 * run.seed), "knn1": 0.0}
+
+    found = sources.by_seed(experiment, finished(runs, measured))
+    grid = {key: place("sce", 0.1, key) for key in (0.03, 0.05, 0.07, 0.1)}
+    random, supervised, moco, collapsing = place("random"), place("supervised"), place("moco"), place("ressl", 0.1, 0.1)
+    expected = {
+        "V1": [(grid[0.05], place("ressl", 0.1, 0.04))], "V2": [(grid[0.05], moco)], "V3": [(collapsing, random)],
+        "V4": [(grid[0.1], random)], "V5": [(grid[0.1], collapsing)],
+        "V6": [(grid[first], grid[second]) for first in (0.05, 0.07) for second in (0.03, 0.1)],
+        "V7": [(place("sce", 0.2, 0.1), grid[0.1])], "V8": [(place("jcl", strength=4.0), moco)],
+        "V9": [(place("jcl", strength=4.0), place("jcl", strength=0.0))],
+        "V10": [(supervised, other) for other in range(12) if other != supervised]}
+    registered = {name: claim for name, (_, claim) in papers.claims().items() if name.startswith("V")}
+    assert registered.keys() == expected.keys()
+    for name, pairs in expected.items():
+        *_, estimates = held(registered[name], lambda experiment: found)
+        differences = sorted((numbers[first] - numbers[second]) / 5 for first, second in pairs)
+        assert sorted(number.value for number in estimates.values()) == pytest.approx(differences), name
+        assert registered[name].blocks == 3 and {number.runs for number in estimates.values()} == {(3, 3)}
+        assert registered[name].rule == ("below" if name == "V3" else "above")
 
 
 def test_smoke_runs_judge_nothing(monkeypatch):
