@@ -1,7 +1,6 @@
 """SCE's pictures, of its tables and of the terms of its objective along a training."""
 
 import math
-from typing import Any
 
 import pandas as pd
 import seaborn
@@ -27,14 +26,12 @@ IMAGE_METHODS = Plot(
 
 
 def as_recipes(rows: DataFrame) -> DataFrame:
-    """A column `recipe`: what each is called, with the temperatures of query and target, or what lambda is."""
-    def called(row: Any) -> str:
-        name = NAMES[row.method]
-        if row.method in ("ressl", "sce"):
-            return rf"{name}, $\tau$ = {row.temperature:g}, $\tau_m$ = {row.key_temperature:g}"
-        return rf"{name}, $\lambda$ = {row.strength:g}" if row.method == "jcl" else name
-
-    return rows.assign(recipe=[called(row) for row in rows.itertuples()])
+    """A column `recipe`: what each is called, with the temperatures and the weight that it uses."""
+    symbols = {"temperature": r"$\tau$", "key_temperature": r"$\tau_m$", "strength": r"$\lambda$"}
+    names = rows["method"].map(NAMES)
+    for field, symbol in symbols.items():
+        names += rows[field].map(lambda value, symbol=symbol: "" if pd.isna(value) else f", {symbol} = {value:g}")
+    return rows.assign(recipe=names)
 
 
 REGISTERED = Plot(

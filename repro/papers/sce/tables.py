@@ -1,5 +1,7 @@
 """SCE's tables: which recipes they compare, and the printed number of each."""
 
+from pandas import DataFrame
+
 from repro import image
 from repro.data import manifest
 from repro.image.recipe import IMAGES, METHODS
@@ -10,6 +12,13 @@ DATASETS = tuple(dict.fromkeys(("digits", "cifar10", "cifar100", "stl10", "tiny_
 MEASURES = ("linear", "knn1", "embedding_spread")
 PRINTED_KEY_TEMPERATURES = (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
 SHORT_KEY_TEMPERATURES = (0.03, 0.05, 0.07, 0.1)
+
+
+def with_own_fields(runs: DataFrame) -> DataFrame:
+    """Runs, with no temperature of query or target and no weight where their method uses none."""
+    for field in ("temperature", "key_temperature", "strength"):
+        runs[field] = runs[field].where([field in METHODS[method].fields for method in runs["method"]])
+    return runs
 
 
 TABLES = {
@@ -39,6 +48,7 @@ TABLES = {
         datasets=DATASETS,
         columns=("method", "temperature", "key_temperature", "strength"),
         measures=MEASURES,
+        arrange=with_own_fields,
         plot=Lazy("repro.papers.sce.figures", "REGISTERED"),
     ),
     "temperature_grid": Table(
