@@ -16,7 +16,7 @@ from pandas import DataFrame
 from repro import experiments, papers
 from repro.data import manifest
 from repro.data.disk import read_csv, read_yaml
-from repro.recipe import WORDS, choose
+from repro.recipe import choose
 from repro.report.claims import (
     CLOSED,
     DRAWN,
@@ -41,14 +41,12 @@ FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, wit
 NOTHING = Results(DataFrame(), [], "")
 
 
-def judged(
-    paper: str = "all", *, verdict: str = "all", level: str = "all"
-) -> tuple[DataFrame, DataFrame, DataFrame]:
+def judged(paper: str = "all", verdict: str = "all") -> tuple[DataFrame, DataFrame, DataFrame]:
     """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
 
     Args:
         paper: "all" or a title such as "CM-ACC".
-        verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
+        verdict: which claims, "all" or one of `repro.report.claims.VERDICTS`.
 
     Returns:
         Claims: id, paper, place, claim (the sentence), experiment, and what `repro.report.claims.judge` says of them,
@@ -58,18 +56,15 @@ def judged(
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    choose("paper", paper, ("all", *papers.titles()))
+    choose("paper", paper, ("all", *papers.titles().values()))
     choose("verdict", verdict, ("all", *VERDICTS))
-    choose("level", level, ("all", *LEVELS))
     asked = {name: (title, claim) for name, (title, claim) in papers.claims().items() if paper in ("all", title)}
     verdicts, numbers = judge({name: claim for name, (_, claim) in asked.items()}, reader())
     verdicts["evidence"] = verdicts["evidence"].map(in_terms)
     claims = DataFrame([{"id": name, "paper": title, "place": claim.place, "claim": claim.says,
                          "experiment": ", ".join(listed(claim.experiment))} for name, (title, claim) in asked.items()])
     claims = claims.join(verdicts, on="id")
-    claims = claims[claims["claim"] != ""]
-    for column, value in (("verdict", verdict), ("level", level)):
-        claims = claims[(claims[column] == value) | (value == "all")]
+    claims = claims[(claims["claim"] != "") & ((claims["verdict"] == verdict) | (verdict == "all"))]
     discrepancies = papers.discrepancies()
     discrepancies = discrepancies[(discrepancies["paper"] == paper) | (paper == "all")]
     measured = discrepancies["id"].map(verdicts["evidence"]).fillna("").replace("", "not measured")
@@ -122,10 +117,9 @@ def reader() -> Callable[..., Results]:
             return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
         results = one(source)
-        if results.rows.empty:
+        if results.rows.empty or not results.unfinished.empty:  # a table is made of all that it is derived from
             return NOTHING
-        return results._replace(rows=make(results.rows), apart=[], unfinished=NOTHING.rows,
-                                partial=not results.unfinished.empty)
+        return results._replace(rows=make(results.rows), apart=[])
 
     @functools.cache
     def read(*names: str) -> Results:
@@ -146,8 +140,8 @@ def _joined(parts: dict[str, Results]) -> Results:
                                   ignore_index=True) for attribute in ("rows", "unfinished"))
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
-    drawn, partial = all(part.paired for part in parts.values()), any(part.partial for part in parts.values())
-    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished, partial)
+    drawn = all(part.paired for part in parts.values())
+    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished)
 
 
 def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
@@ -204,30 +198,19 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
         ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    rows, known = [_shown(run, columns) for run in experiment.rows_asked], {}
-    given = {_spelt(value): value.strip() for value in values.split(",")}
+    rows = [_shown(run, columns) for run in experiment.rows_asked]
+    given, known = [value.strip().removesuffix(".0") for value in values.split(",")], []
     for row in rows:
-        places = {_spelt(value): column for column, value in row.items()}
-        if given.keys() <= places.keys():
+        places = {str(value).removesuffix(".0"): column for column, value in row.items()}
+        if {*given} <= {*places}:
             named = {places[value]: row[places[value]] for value in given}
             if all(named.items() <= other.items() for other in rows):
                 raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
             return named
-        known |= {value: str(row[column]) for value, column in places.items()}
-    for value, text in given.items():
-        if value not in known:
-            choose("against", text, known.values())
+        known += [value for value in places if value not in known]
+    for value in given:
+        choose("against", value, known)
     raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
-
-
-def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none", of True and "true"."""
-    text = str(value).strip()
-    text = text.lower() if text.lower() in WORDS else text
-    try:
-        return str(float(text))
-    except ValueError:
-        return text
 
 
 def _log(name: str) -> Results:

@@ -86,7 +86,6 @@ class Results(NamedTuple):
         level: how far the rows carry, one of `LEVELS`; "" if nothing is finished.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
         unfinished: what tells recipes apart that are asked for and of which no run is finished, a row each.
-        partial: whether the rows are derived from others of which some are unfinished.
     """
 
     rows: DataFrame
@@ -94,7 +93,6 @@ class Results(NamedTuple):
     level: str
     paired: bool = False
     unfinished: DataFrame = DataFrame()
-    partial: bool = False
 
 
 Pairs = dict[str, tuple[int, int]]  # the numbers of two recipes, by what their comparison is called
@@ -147,7 +145,7 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
         choose("field", field, rows.columns)
     for field, value in (*_named(first), *_named(second)):
         known = rows[field].dropna().unique().tolist()
-        if known and value not in known and not results.partial:
+        if known and value not in known:
             choose(field, value, known)
 
     rows = rows.assign(recipe=rows.groupby(fields, sort=False, dropna=False).ngroup())
@@ -165,7 +163,7 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
             shared = [field for field in fields if field not in (*unlike, *said)]
             over = f"{_label(row, unlike)} over {_label(against, unlike)}" if unlike else ""
             pairs[", ".join(filter(None, (over, _label(against | row, shared))))] = one, other
-    if first and not (pairs or results.partial) and all(map(len, sides)):
+    if first and not pairs and all(map(len, sides)):
         raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
 
     used = rows[rows["recipe"].isin([*itertools.chain(*pairs.values())])]
@@ -228,8 +226,6 @@ def compared(
     if not isinstance(second, dict):
         number, against, others = second, f" minus {second:g}", {}
     rows, pairs, lacking = paired(results, first, others)
-    if results.partial:
-        lacking.append("runs that are not finished")
     numbers = dict.fromkeys(lacking, MISSING)
     measures, of_pairs = listed(measure), _of_runs if "seed" in rows else _of_numbers
     for name in measures:
@@ -326,16 +322,19 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
     measure, = listed(claim.measure)
     runs, kinds = runs_of(rows, measure)
     own = runs[runs.index.isin([*names])]
-    table = statistics.entries(own, rows.groupby("recipe")["printed"].first(), kinds[own.index])
+    deviations = statistics.deviations(own, kinds[own.index])
+    printed = rows.groupby("recipe")["printed"].first()[own.index].dropna()
+    away = {recipe: statistics.from_printed(own, recipe, number, deviations) for recipe, number in printed.items()}
     unfinished = [name for recipe, name in names.items() if recipe not in own.index]
-    numbers = {names[row.Index]: Estimate(row.difference, row.error, row.df, (int(own.loc[row.Index].count()), 1))
-               for row in table.itertuples()} | dict.fromkeys([*unfinished, *lacking], MISSING)
+    numbers = {names[recipe]: number for recipe, number in away.items()}
+    numbers |= dict.fromkeys([*unfinished, *lacking], MISSING)
 
-    judged = table.drop(index=table.index.intersection(statistics.scattered(runs.std(axis=1))))
-    kept = judged[~(judged["p_holm"] < ERROR)]
+    p = holm(Series({recipe: number.p() for recipe, number in away.items()}, dtype=float))
+    p = p[~p.index.isin(statistics.scattered(runs.std(axis=1)))]
+    kept = p.index[~(p < ERROR)]
     if len(kept) > 2:  # fewer have no correlation to speak of
-        deviation = statistics.pooled(runs.loc[judged.index]).value
-        near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+        deviation = statistics.pooled(runs.loc[p.index]).value
+        near = statistics.agreement(runs.loc[kept], printed[kept], deviation=deviation)
         numbers |= {name: exact(value) for name, value in (
             (f"rms from the paper, of {near.rows}", near.rms), ("rms of one number for all", near.constant_rms),
             ("rms of another run", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
@@ -514,22 +513,18 @@ def difference_in_words(value: float, error: float, p: float) -> str:
 
 
 def table(claims: DataFrame, discrepancies: DataFrame) -> str:
-    """Both lists, of `repro.papers.sources.judged`, as text within 100 columns: id; verdict and level; the sentence and
-    its numbers.
+    """Both lists, of `repro.papers.sources.judged`, as text: a line of id, verdict and level, then, indented and within
+    100 columns, the sentence and its numbers.
     """
-    rows = []
+    entries = []
     for row in claims.itertuples():
-        verdict = verdict_in_words(row.verdict, row.p, row.level)
-        rows.append((row.id, [verdict, row.level], [f"{row.paper}, {row.place}: {row.claim}", row.evidence]))
+        level = f" ({row.level})" if row.level else ""
+        verdict = f"{row.id}  {verdict_in_words(row.verdict, row.p, row.level)}{level}"
+        entries.append((verdict, f"{row.paper}, {row.place}: {row.claim}", row.evidence))
     for row in discrepancies.itertuples():
         sentence = f"{row.paper}, {row.place}: {row.paper_says}; but: {row.others_say} [here: {row.here}]"
-        rows.append((row.id, ["discrepancy"], [sentence, row.measured]))
-    if not rows:
-        return "no sentence has this verdict"
-    first, second = max(len(row[0]) for row in rows) + 2, max(map(len, LEVELS)) + 2
+        entries.append((f"{row.id}  discrepancy", sentence, row.measured))
     lines = []
-    for name, verdict, texts in rows:
-        wrapped = itertools.chain(*(textwrap.wrap(text, WIDTH - first - second) for text in texts))
-        for cells in itertools.zip_longest([name], filter(None, verdict), wrapped, fillvalue=""):
-            lines.append(f"{cells[0]:<{first}}{cells[1]:<{second}}{cells[2]}".rstrip())
-    return "\n".join(lines)
+    for head, *texts in entries:
+        lines += [head, *(textwrap.indent(textwrap.fill(text, WIDTH - 4), "    ") for text in texts if text)]
+    return "\n".join(lines) or "no sentence has this verdict"

@@ -200,25 +200,6 @@ def test_the_difference_of_two_independent_estimates_adds_their_squared_errors()
     assert first.minus(second) == (3.0, 5.0, 6.0, (4, 4))
 
 
-def test_entries_hold_every_printed_number_against_ours():
-    runs = made_up()
-    printed = Series({"a": 0.5, "b": NAN, "c": 9.0, "d": 3.0})
-    table = statistics.entries(runs, printed)
-    assert [*table.index] == ["a", "c", "d"]
-    assert table["df"].tolist() == [10] * 3
-    expected = [2 * stats.t(10).sf(abs(t)) for t in table["t"]]
-    assert table["p"].tolist() == pytest.approx(expected)
-    assert table["error"].tolist() == pytest.approx([statistics.pooled(runs).value * math.sqrt(4 / 3)] * 3)
-    assert table["p_holm"].tolist() == pytest.approx(multipletests(table["p"], method="holm")[1])
-    assert table["ours"].tolist() == runs.mean(axis=1)[["a", "c", "d"]].tolist()
-    assert table["printed"].tolist() == [0.5, 9, 3] and (table["ours"] - table["printed"]).equals(table["difference"])
-    kinds = Series(["x", "x", "x", "y", "y"], runs.index)
-    own = [statistics.pooled(runs[kinds == kind]).value for kind in "xxy"]
-    apart = statistics.entries(runs, printed, kinds)["error"].tolist()
-    assert apart == pytest.approx([value * math.sqrt(4 / 3) for value in own]) and own[0] != own[2]
-    assert statistics.entries(runs, Series(dtype=float)).empty
-
-
 def test_agreement_with_five_numbers_is_that_of_all_their_permutations():
     runs = made_up(seeds=4, deviation=0.8)
     ours, printed = runs.mean(axis=1), Series([1.0, 0.0, 3.0, 1.5, 4.0], runs.index)

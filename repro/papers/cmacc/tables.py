@@ -66,15 +66,9 @@ def by_target(runs: DataFrame) -> DataFrame:
 
 
 def _encoders(runs: DataFrame, *judged_by: str) -> Series:
-    """A text for every run that is the same where recipes differ in how their encoders are judged alone.
-
-    Of fields that a derived recipe adds, what differs from its preset.
-    """
-    fields = [name for name in CLIPS.fields if name not in judged_by and name in runs]
-    added = [{name: value for name, value in changes.items() if name not in CLIPS.fields}
-             for changes in runs["changes"]]
-    values = runs[fields].assign(added=added).map(str).to_numpy()
-    return Series([", ".join(texts) for texts in values], runs.index, dtype=str)
+    """A text for every run that is the same where recipes differ in how their encoders are judged alone."""
+    changes = [{name: value for name, value in changed.items() if name not in judged_by} for changed in runs["changes"]]
+    return runs["method"] + Series(changes, runs.index, dtype=object).map(str)
 
 
 def over_splits(runs: DataFrame) -> DataFrame:
@@ -83,8 +77,8 @@ def over_splits(runs: DataFrame) -> DataFrame:
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
     rows, parts = by_target(runs), []
-    encoders = _encoders(rows, "targets", "split").rename("encoder")
-    for (_, _, target), alike in rows.groupby([encoders, "seed", "target"], sort=False):
+    rows["encoder"] = _encoders(rows, "targets", "split")
+    for (_, _, target), alike in rows.groupby(["encoder", "seed", "target"], sort=False):
         single = alike[alike["split"] > 0]
         whole = target in TARGETS and single["split"].nunique() == len(TARGETS[target].splits)
         if whole and alike["evaluation"].nunique() == 1:
@@ -93,8 +87,8 @@ def over_splits(runs: DataFrame) -> DataFrame:
             alike = pd.concat([alike.drop(index=single.index), mean]).sort_index()[:1]  # or an encoder for all splits
         parts.append(alike)
     rows = pd.concat([rows[:0], *parts]).sort_index()
-    first = rows.groupby([encoders, "target", "split"])["recipe_number"].transform("min")
-    return rows.assign(recipe_number=first)
+    first = rows.groupby(["encoder", "target", "split"])["recipe_number"].transform("min")
+    return rows.drop(columns="encoder").assign(recipe_number=first)
 
 
 def by_modality(runs: DataFrame) -> DataFrame:
