@@ -127,7 +127,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         experiment = experiments.find(name)
         asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
-        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
+        if isinstance(drawn, plots.Plot) and drawn.minus:  # whose errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:
