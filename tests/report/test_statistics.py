@@ -186,13 +186,10 @@ def test_unknown_p_count_for_holm_and_stay_unknown():
 
 
 def test_a_printed_number_is_one_more_run():
-    """Of a further run drawn as ours are, a share of `level` is inside the interval."""
-    inside = []
-    for draw in range(1500):
-        values = np.random.default_rng(draw).standard_normal((4, 3))
-        estimate = statistics.from_printed(DataFrame(values), 0, np.random.default_rng(draw + 10_000).standard_normal())
-        inside.append(abs(estimate.value) <= estimate.reach(0.9))
-    assert np.mean(inside) == pytest.approx(0.9, abs=0.025)
+    runs = made_up()
+    estimate = statistics.from_printed(runs, "c", 9.0)
+    assert estimate.value == pytest.approx(runs.loc["c"].mean() - 9) and (estimate.df, estimate.runs) == (10, (3, 1))
+    assert estimate.error == pytest.approx(statistics.pooled(runs).value * math.sqrt(4 / 3))
 
 
 def test_the_difference_of_two_independent_estimates_adds_their_squared_errors():

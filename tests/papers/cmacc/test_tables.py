@@ -1,6 +1,5 @@
 """CM-ACC's tables: their runs, what is refused, the printed numbers beside them."""
 
-import dataclasses
 import itertools
 import json
 import math
@@ -14,9 +13,8 @@ from made_up_pairs import grids, made_up
 from repro import run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
-from repro.audiovisual.recipe import CLIPS, AudioVisualRecipe, paper
+from repro.audiovisual.recipe import CLIPS, paper
 from repro.papers.cmacc.tables import TABLES
-from repro.recipe import setting
 from repro.report.printed import as_printed
 from repro.report.text import remarks
 
@@ -299,21 +297,6 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     stored = finished(runs[:-1], measure)  # the second seed lacks a fold
     some = table.numbers({run.id: run for run in runs}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
-
-
-@pytest.mark.parametrize("name", ["dictionary_size", "transfer"])
-def test_recipes_that_differ_in_a_field_of_a_derived_recipe_keep_their_rows(name):
-    fields = [("sharper", float, setting(1.0, "assumed", before=1.0))]
-    recipe = dataclasses.make_dataclass("Sharpened", fields, bases=(AudioVisualRecipe,), frozen=True, kw_only=True)
-
-    def preset(dataset, method, sharper=1.0, **changes):
-        return recipe.from_dict(paper(dataset, method, **changes).to_dict() | {"sharper": sharper})
-
-    study = dataclasses.replace(CLIPS, recipe=recipe, presets=dict.fromkeys(CLIPS.presets, preset))
-    table = dataclasses.replace(TABLES[name], study=study)
-    choices = {"sharper": "1,2", "method": "cmacc", "targets": "hmdb51", "dictionary": "2048", "pool": "4096"}
-    frame = laid_out(table, "ucf101", measure=measures(), **choices)
-    assert sorted(frame["sharper"]) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("table", LAYOUTS)
