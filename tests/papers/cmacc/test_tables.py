@@ -63,9 +63,6 @@ def tidy_of(table, dataset=None, **choices):
     return CLIPS.tidy(finished(runs, measures()))
 
 
-# ---------------------------------------------------------------------------------------------- which runs there are
-
-
 def test_fields_that_are_asked_for():
     recipes = recipes_of("transfer", "audioset", video_trunk="r3d18,r2plus1d18")
     assert recipes == [paper("audioset", "cmacc", split=0, video_trunk=trunk) for trunk in ("r3d18", "r2plus1d18")]
@@ -120,20 +117,6 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
     assert set(frame["target"]) == expected
 
 
-def test_a_run_is_called_by_all_that_its_row_sweeps():
-    """Also where that is what its preset has."""
-    labels = [run.label for run in TABLES["category_diversity"].asked(preset="smoke")]
-    assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
-
-
-def test_the_same_run_has_one_id_in_every_table():
-    grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
-    own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
-    ids = {table: [run.id for run in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
-            for table in LAYOUTS}
-    assert len({*itertools.chain(*ids.values())}) == 1 and all(len(found) == 1 for found in ids.values())
-
-
 def test_an_id_depends_on_the_targets_data(monkeypatch):
     def run(table, **digests):
         named = {name: SimpleNamespace(name=name, digest=digests.get(name, "usual"))
@@ -168,9 +151,6 @@ def test_an_id_depends_on_the_targets_data(monkeypatch):
 def test_what_does_not_exist_is_refused_before_anything_is_computed(table, choices, message):
     with pytest.raises(ValueError, match=message):
         run_table(table, **{"preset": "smoke", "device": "cpu"} | choices)
-
-
-# ---------------------------------------------------------------------------------------------- rows
 
 
 @pytest.mark.parametrize(("table", "dataset"), [
@@ -297,14 +277,3 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     stored = finished(runs[:-1], measure)  # the second seed lacks a fold
     some = table.numbers({run.id: run for run in runs}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
-
-
-@pytest.mark.parametrize("table", LAYOUTS)
-def test_changed_fields_are_named_and_nothing_is_printed_beside_bundled_data(table):
-    frame = frame_of(table, variant="released_momentum", precision="bfloat16")
-    place = LAYOUTS[table].index("ours")
-    assert list(frame.columns) == [*LAYOUTS[table][:place], "changed", *LAYOUTS[table][place:]]
-    everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
-    expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
-    assert frame["changed"].tolist() == (expected or [everything] * len(frame))
-    assert frame[["printed", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()
