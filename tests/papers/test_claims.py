@@ -403,9 +403,6 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
 
 
 @pytest.mark.parametrize(("name", "first", "second", "message"), [
-    ("taxonomy_ucla", {"objectives": "CEE"}, {"objectives": "AE"}, "did you mean 'CE'"),
-    ("taxonomy_ucla", {"objectives": ["AE", "CEE"]}, 30.0, "'CEE'"),
-    ("taxonomy_ucla", {"objectives": "CE"}, {"objectives": "AEE"}, "'AE'"),
     ("temperature_grid", {"method": "sec"}, {"method": "ressl"}, "did you mean 'sce'"),  # of which no run is finished
     ("lead_of_best", {"dataset": "cifar"}, 0.0, "did you mean 'cifar10'"),
 ])

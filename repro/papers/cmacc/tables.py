@@ -53,22 +53,11 @@ def by_target(runs: DataFrame) -> DataFrame:
 
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
     ("new_drawings").
-
-    Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
     asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in runs["targets"]]
-    rows = runs.assign(target=asked, encoder=_encoders(runs, "targets"))
-    rows = rows.explode("target", ignore_index=True).dropna(subset="target")
-    rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
-    rows = rows.drop_duplicates(["encoder", "seed", "target"]).astype({"trained_on": int})
-    first = rows.groupby(["encoder", "target"])["recipe_number"].transform("min")
-    return with_notes(rows.drop(columns="encoder").assign(recipe_number=first))
-
-
-def _encoders(runs: DataFrame, *judged_by: str) -> Series:
-    """A text for every run that is the same where recipes differ in how their encoders are judged alone."""
-    changes = [{name: value for name, value in changed.items() if name not in judged_by} for changed in runs["changes"]]
-    return runs["method"] + Series(changes, runs.index, dtype=object).map(str)
+    rows = runs.assign(target=asked).explode("target", ignore_index=True).dropna(subset="target")
+    values = [row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")]
+    return with_notes(rows.assign(value=values).astype({"trained_on": int}))
 
 
 def over_splits(runs: DataFrame) -> DataFrame:
@@ -77,7 +66,8 @@ def over_splits(runs: DataFrame) -> DataFrame:
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
     rows, parts = by_target(runs), []
-    rows["encoder"] = _encoders(rows, "targets", "split")
+    changes = [{name: value for name, value in changed.items() if name != "split"} for changed in rows["changes"]]
+    rows["encoder"] = rows["method"] + Series(changes, rows.index, dtype=object).map(str)  # but for the split
     for (_, _, target), alike in rows.groupby(["encoder", "seed", "target"], sort=False):
         single = alike[alike["split"] > 0]
         whole = target in TARGETS and single["split"].nunique() == len(TARGETS[target].splits)

@@ -51,18 +51,6 @@ def test_features_of_a_batch_at_a_time_are_those_of_every_view(monkeypatch, imag
     torch.testing.assert_close(torch.cat(parts), encoded(model, data, images, augmentations, 3, batch))
 
 
-@pytest.mark.parametrize("able", [False, True])
-def test_features_are_in_the_precision_that_trains_here(monkeypatch, able):
-    monkeypatch.setattr("repro.run.device.has_bfloat16", lambda: able)
-    model = ImageModel("resnet18", False, "moco_v2", 16).eval()
-    data = made_up_images.made_up(train=4, test=1)
-    small = RECIPE.replace(small=True)
-    asked, usual = (torch.cat([*measured.features(
-        model, small.replace(precision=precision), data, 4, 2, seed=0, device=CPU)])
-                    for precision in ("bfloat16" if able else "float32", "auto"))
-    assert torch.equal(asked, usual)
-
-
 def test_rows_of_both_models_are_computed_once(tmp_path, monkeypatch):
     settings = {"preset": "smoke", "seeds": "0,1"}
     table = repro.run_table("similarity_variance", "digits", device="cpu", **settings)
