@@ -41,12 +41,14 @@ FIXED = {"closed_form": CLOSED, "rearranged": PRINTED}  # folders of papers, wit
 NOTHING = Results(DataFrame(), [], "")
 
 
-def judged(paper: str = "all", verdict: str = "all") -> tuple[DataFrame, DataFrame, DataFrame]:
+def judged(
+    paper: str = "all", *, verdict: str = "all", level: str = "all"
+) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The claims with their verdicts, the numbers behind these, and the discrepancies with what we measured.
 
     Args:
         paper: "all" or a title such as "CM-ACC".
-        verdict: which claims, "all" or one of `repro.report.claims.VERDICTS`.
+        verdict, level: which claims, "all" or one of `repro.report.claims.VERDICTS` and `LEVELS`.
 
     Returns:
         Claims: id, paper, place, claim (the sentence), experiment, and what `repro.report.claims.judge` says of them,
@@ -58,13 +60,16 @@ def judged(paper: str = "all", verdict: str = "all") -> tuple[DataFrame, DataFra
     """
     choose("paper", paper, ("all", *papers.titles().values()))
     choose("verdict", verdict, ("all", *VERDICTS))
+    choose("level", level, ("all", *LEVELS))
     asked = {name: (title, claim) for name, (title, claim) in papers.claims().items() if paper in ("all", title)}
     verdicts, numbers = judge({name: claim for name, (_, claim) in asked.items()}, reader())
     verdicts["evidence"] = verdicts["evidence"].map(in_terms)
     claims = DataFrame([{"id": name, "paper": title, "place": claim.place, "claim": claim.says,
                          "experiment": ", ".join(listed(claim.experiment))} for name, (title, claim) in asked.items()])
     claims = claims.join(verdicts, on="id")
-    claims = claims[(claims["claim"] != "") & ((claims["verdict"] == verdict) | (verdict == "all"))]
+    claims = claims[claims["claim"] != ""]
+    for column, value in (("verdict", verdict), ("level", level)):
+        claims = claims[(claims[column] == value) | (value == "all")]
     discrepancies = papers.discrepancies()
     discrepancies = discrepancies[(discrepancies["paper"] == paper) | (paper == "all")]
     measured = discrepancies["id"].map(verdicts["evidence"]).fillna("").replace("", "not measured")

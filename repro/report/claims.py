@@ -456,19 +456,6 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
     return judged, DataFrame(numbers, columns=columns)
 
 
-def would_not_survive(claims: DataFrame) -> list[str]:
-    """Ids of sentences that trained runs decide, and would not if all that these judge were corrected by Holm.
-
-    Verdicts are not corrected across sentences; undecided ones count, as they were tested too.
-
-    Args:
-        claims: of `judge`.
-    """
-    trained = claims[claims["level"].isin([PAPER, SHORTENED, BUNDLED])].set_index("id")
-    corrected = holm(trained["p"])
-    return [*corrected.index[corrected >= ERROR]]
-
-
 # For readers
 
 

@@ -75,8 +75,7 @@ def test_the_picture_of_an_experiment_is_legible_and_shows_the_committed_numbers
     written = pd.read_csv(FIGURES / f"{name}.csv")
     if isinstance(plot, Plot) and plot.minus in {*written.get(plot.hue, ())}:  # the others are differences
         written = written[written[plot.hue] == plot.minus]
-    column = plot.y if isinstance(plot, Plot) and plot.y in written else "ours"
-    assert_among(written[column].dropna(), drawn_values(figure))
+    assert_among(written["ours"].dropna(), drawn_values(figure))
 
 
 @pytest.mark.parametrize("name", PICTURES)

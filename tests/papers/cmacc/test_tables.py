@@ -79,18 +79,6 @@ def test_fields_that_are_asked_for():
     ]
 
 
-@pytest.mark.parametrize("table", ["cross_modal", "ohem_vs_active", "dictionary_size", "transfer"])
-def test_targets_can_be_chosen_wherever_encoders_are_fine_tuned(table):
-    split = {"split": 1} if table == "transfer" else {}
-    usual = recipes_of(table, "ucf101", **split)
-    assert {recipe.targets for recipe in usual} == {"ucf101,hmdb51"}
-    chosen = recipes_of(table, "ucf101", targets="ucf101", **split)
-    assert chosen == [recipe.replace(targets="ucf101") for recipe in usual]
-    frame = frame_of(table, "ucf101", targets="ucf101", **split)
-    assert list(frame.columns) == LAYOUTS[table]  # that fewer targets were asked for is no change
-    assert set(frame["target"]) == {"ucf101"}
-
-
 @pytest.mark.parametrize(("dataset", "preset", "size", "expected"), [
     ("synthetic", "quick", 2000, (32, 64, 128)), ("synthetic", "smoke", 2000, (16, 32)),
     ("ucf101", "quick", 33, (4, 8, 16)),
