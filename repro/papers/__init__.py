@@ -104,8 +104,8 @@ def tables() -> "dict[str, Table]":
     """
     declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():
-        names = offered("TABLES")[paper]
-        declared[paper] = {table: of_paper[choose(f"{paper}.tables: table", table, of_paper)] for table in names}
+        declared[paper] = {table: of_paper[choose(f"{paper}.tables: table", table, of_paper)]
+                           for table in offered("TABLES")[paper]}
     every, first = joined("table", declared), {}
     for table in every.values():
         other = first.setdefault(table.study.name, table)

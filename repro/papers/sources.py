@@ -122,7 +122,7 @@ def reader() -> Callable[..., Results]:
             return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
         results = one(source)
-        if results.rows.empty or not results.unfinished.empty:  # a table is made of all that it is derived from
+        if results.rows.empty or not results.unfinished.empty:  # it is made of all, or not at all
             return NOTHING
         return results._replace(rows=make(results.rows), apart=[])
 

@@ -324,7 +324,8 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
     own = runs[runs.index.isin([*names])]
     deviations = statistics.deviations(own, kinds[own.index])
     printed = rows.groupby("recipe")["printed"].first()[own.index].dropna()
-    away = {recipe: statistics.from_printed(own, recipe, number, deviations) for recipe, number in printed.items()}
+    away = {recipe: statistics.from_printed(own, recipe, number, deviations)
+            for recipe, number in printed.items()}
     unfinished = [name for recipe, name in names.items() if recipe not in own.index]
     numbers = {names[recipe]: number for recipe, number in away.items()}
     numbers |= dict.fromkeys([*unfinished, *lacking], MISSING)
@@ -500,8 +501,8 @@ def difference_in_words(value: float, error: float, p: float) -> str:
 
 
 def table(claims: DataFrame, discrepancies: DataFrame) -> str:
-    """Both lists, of `repro.papers.sources.judged`, as text: a line of id, verdict and level, then, indented and within
-    100 columns, the sentence and its numbers.
+    """Both lists, of `repro.papers.sources.judged`, as text: a line of id, verdict and level, and below it, indented
+    and within 100 columns, the sentence and its numbers.
     """
     entries = []
     for row in claims.itertuples():

@@ -66,7 +66,8 @@ def over_splits(runs: DataFrame) -> DataFrame:
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
     rows, parts = by_target(runs), []
-    changes = [{name: value for name, value in changed.items() if name != "split"} for changed in rows["changes"]]
+    changes = [{name: value for name, value in changed.items() if name != "split"}
+               for changed in rows["changes"]]
     rows["encoder"] = rows["method"] + Series(changes, rows.index, dtype=object).map(str)  # but for the split
     for (_, _, target), alike in rows.groupby(["encoder", "seed", "target"], sort=False):
         single = alike[alike["split"] > 0]

@@ -22,7 +22,7 @@ MEASURES = ("linear", "knn1", "embedding_spread")
 
 
 def with_sweeps(runs: DataFrame) -> DataFrame:
-    """A row of a run for the sweep of the first field that leaves `BASE`, else for all three, and two more columns.
+    """A row of a run for the sweep of the first field that leaves `BASE`, else of all three; two more columns.
 
     Of several runs at one point of a sweep those that differ least come first.
 
