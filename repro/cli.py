@@ -387,7 +387,7 @@ def report(
 
 @app.command()
 def claims(
-    paper: Annotated[str, Option(help=f"all | {' | '.join(papers.titles())}")] = "all",
+    paper: Annotated[str, Option(help=f"all | {' | '.join(papers.titles().values())}")] = "all",
     verdict: Annotated[str, Option(help="all, or one of those below: those sentences alone")] = "all",
 ) -> None:
     """Print the checkable sentences of the papers with their verdicts, then where the papers contradict themselves.

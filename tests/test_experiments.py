@@ -191,9 +191,8 @@ def test_values_of_a_row_name_its_fields_before_anything_is_trained():
     assert named("cross_modal_with_headroom", "Scratch") == {"approach": "Scratch"}
     for typed in ("2", "2.0"):
         assert named("taxonomy_synthetic", typed, ad_weight="2,5") == {"ad_weight": 2.0}
-    assert named("pooled_keys_synthetic", "true") == {"renewed": True}
-    for typed in ("none", "None"):
-        assert named("taxonomy_synthetic", typed, td_crop="none,20") == {"td_crop": "none"}
+    assert named("pooled_keys_synthetic", "True") == {"renewed": True}
+    assert named("taxonomy_synthetic", "none", td_crop="none,20") == {"td_crop": "none"}
 
 
 @pytest.mark.parametrize(("values", "choices", "message"), [

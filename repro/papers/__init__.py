@@ -1,10 +1,10 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
-A paper's own `__init__` has `TITLE` and `TABLES`, a line for each table, and imports nothing: help is quick. Its module
-`tables` declares them, and how each is drawn. It may have more modules: `figures` with `PICTURES`, what is drawn of
-frames and of several experiments; `claims` with `DERIVED`, tables that its claims are held against besides results and
-printed ones: by name, whose rows they are made of, and the function that takes these. Those that no run changes are
-files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
+A paper's own `__init__` has `TITLE` (without it the paper is called as its folder) and `TABLES`, a line for each table,
+and imports nothing: help is quick. Its module `tables` declares them, and how each is drawn. It may have more modules:
+`figures` with `PICTURES`, what is drawn of frames and of several experiments; `claims` with `DERIVED`, tables that its
+claims are held against besides results and printed ones: by name, whose rows they are made of, and the function that
+takes these. Those that no run changes are files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
 `words.yaml`, what readers call what these compare, `discrepancies.csv`, `findings.yaml`, the titles of committed
 pictures, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand these to
@@ -47,18 +47,22 @@ def offered(name: str, module: str = "") -> dict[str, Any]:
     return values
 
 
+def titles() -> dict[str, str]:
+    """The title of every paper, by the name of its package."""
+    titled = offered("TITLE")
+    return {paper: titled.get(paper, paper) for paper in folders()}
+
+
 def lines() -> dict[str, str]:
     """A line for every table, by name."""
     return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
 
 
 def files(name: str) -> dict[str, Path]:
-    """This file of every paper that has it, by the paper's title; ValueError if one has none, or that of another."""
-    titled = offered("TITLE")
-    paths = {paper: path for paper, folder in folders().items() if (path := folder / name).exists()}
-    if lacking := [path for paper, path in paths.items() if not titled.get(paper)]:
-        raise ValueError(f"{lacking[0]} is of a paper without TITLE; write one into its __init__.py")
-    return joined("title", {paper: {titled[paper]: path} for paper, path in paths.items()})
+    """This file of every paper that has it, by the paper's title; ValueError if one has that of another."""
+    titled = titles()
+    return joined("title", {paper: {titled[paper]: path} for paper, folder in folders().items()
+                            if (path := folder / name).exists()})
 
 
 def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
@@ -90,12 +94,6 @@ def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
     return {name: (path, entry) for name, (_, path, entry) in found.items()}
 
 
-def titles() -> dict[str, list[str]]:
-    """The names of the tables of each paper, by its title."""
-    named_tables = offered("TABLES")
-    return {title: [*named_tables[paper]] for paper, title in offered("TITLE").items()}
-
-
 @functools.cache
 def tables() -> "dict[str, Table]":
     """Every table of every paper, by name, in the order in which the papers name them.
@@ -106,10 +104,8 @@ def tables() -> "dict[str, Table]":
     """
     declared: dict[str, dict[str, Table]] = {}
     for paper, of_paper in offered("TABLES", "tables").items():
-        if missing := [table for table in offered("TABLES")[paper] if table not in of_paper]:
-            raise ValueError(f"the paper {paper} names a table {missing[0]!r}, which its module tables lacks "
-                             f"({', '.join(of_paper)}); declare it there, or take its line out")
-        declared[paper] = {table: of_paper[table] for table in offered("TABLES")[paper]}
+        declared[paper] = {table: of_paper[choose(f"{paper}.tables: table", table, of_paper)]
+                           for table in offered("TABLES")[paper]}
     every, first = joined("table", declared), {}
     for table in every.values():
         other = first.setdefault(table.study.name, table)

@@ -2,8 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from pydantic.dataclasses import dataclass
 
 from repro import experiments, papers
 from repro.data.disk import made, scratch
-from repro.data.parallel import processes
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
-from repro.run.device import cores
 from repro.run.store import everything, write_frame
 from repro.table import NUMBERS
 
@@ -81,29 +78,20 @@ def redraw(folder: Path, names: Iterable[str] = ()) -> tuple[list[Path], dict[st
         names: of experiments and pictures, by default all; ValueError names those there are. One of which no run is
             finished is an error.
     """
+    matplotlib.use("agg")  # no window is needed
     runs = everything()
     experiments.warn_of_other_code(runs)
     known = [*papers.saved(), *papers.pictures()]
     chosen = [choose("name", name, known) for name in dict.fromkeys(names)] or known
+    files: list[Path] = []
+    failed: dict[str, Exception] = {}
     with scratch(folder / ".figures") as beside:
-        made = _drawn(chosen, runs, beside, bool(names))
-        failed = {name: made[name] for name in chosen if isinstance(made[name], Exception)}
-        files = [path for name in chosen if name not in failed for path in made[name]]
+        for name in chosen:
+            try:
+                files += _draw(name, runs, beside / name, bool(names))
+            except Exception as error:
+                failed[name] = error
         return [path.replace(folder / path.name) for path in files], failed
-
-
-def _drawn(names: Sequence[str], runs: DataFrame, folder: Path, required: bool) -> dict[str, Any]:
-    """The files of `_draw` by name, or what stopped it; those of a process that was lost are each drawn once more."""
-    made: dict[str, Any] = {}
-    with processes(min(len(names), cores())) as executor:
-        drawings = {name: executor.submit(_draw, name, runs, folder / name, required) for name in names}
-        for name, drawing in drawings.items():
-            made[name] = drawing.exception() or drawing.result()
-    lost = [name for name in names if isinstance(made[name], BrokenProcessPool)]
-    if len(names) > 1:
-        for name in lost:
-            made |= _drawn([name], runs, folder, required)
-    return made
 
 
 def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
@@ -113,7 +101,6 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
     """
     from repro.report import plots
 
-    matplotlib.use("agg")  # no window is needed
     asked, usual = {}, ""
     if picture := papers.pictures().get(name):
         for experiment in map(experiments.find, picture.experiments):
@@ -127,7 +114,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         experiment = experiments.find(name)
         asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
         drawn, shown = plots.in_settings(experiment.declared, rows) if len(rows) else (None, rows)
-        if isinstance(drawn, plots.Plot) and (drawn.minus or drawn.y != "ours"):  # errors are of single runs
+        if isinstance(drawn, plots.Plot) and drawn.minus:  # whose errors are of single runs
             drawn, shown = plots.in_settings(experiment.declared, _single_runs(experiment, runs))
     if rows.empty:
         if required:

@@ -16,7 +16,7 @@ from pandas import DataFrame
 from repro import experiments, papers
 from repro.data import manifest
 from repro.data.disk import read_csv, read_yaml
-from repro.recipe import WORDS, choose
+from repro.recipe import choose
 from repro.report.claims import (
     CLOSED,
     DRAWN,
@@ -58,7 +58,7 @@ def judged(
     Raises:
         ValueError: if a parameter has a value that does not exist, naming those that do.
     """
-    choose("paper", paper, ("all", *papers.titles()))
+    choose("paper", paper, ("all", *papers.titles().values()))
     choose("verdict", verdict, ("all", *VERDICTS))
     choose("level", level, ("all", *LEVELS))
     asked = {name: (title, claim) for name, (title, claim) in papers.claims().items() if paper in ("all", title)}
@@ -122,10 +122,9 @@ def reader() -> Callable[..., Results]:
             return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
         results = one(source)
-        if results.rows.empty:
+        if results.rows.empty or not results.unfinished.empty:  # it is made of all, or not at all
             return NOTHING
-        return results._replace(rows=make(results.rows), apart=[], unfinished=NOTHING.rows,
-                                partial=not results.unfinished.empty)
+        return results._replace(rows=make(results.rows), apart=[])
 
     @functools.cache
     def read(*names: str) -> Results:
@@ -146,8 +145,8 @@ def _joined(parts: dict[str, Results]) -> Results:
                                   ignore_index=True) for attribute in ("rows", "unfinished"))
     columns = ["experiment", *dict.fromkeys(column for part in parts.values() for column in part.apart)]
     level = max((part.level for part in parts.values()), key=LEVELS.index)
-    drawn, partial = all(part.paired for part in parts.values()), any(part.partial for part in parts.values())
-    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished, partial)
+    drawn = all(part.paired for part in parts.values())
+    return Results(rows, telling_apart(rows, columns), level, drawn, unfinished)
 
 
 def by_seed(experiment: experiments.Experiment, runs: DataFrame) -> Results:
@@ -204,30 +203,19 @@ def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]
         ValueError: if no row has all of these values, or every row.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
-    rows, known = [_shown(run, columns) for run in experiment.rows_asked], {}
-    given = {_spelt(value): value.strip() for value in values.split(",")}
+    rows = [_shown(run, columns) for run in experiment.rows_asked]
+    given, known = [value.strip().removesuffix(".0") for value in values.split(",")], []
     for row in rows:
-        places = {_spelt(value): column for column, value in row.items()}
-        if given.keys() <= places.keys():
+        places = {str(value).removesuffix(".0"): column for column, value in row.items()}
+        if {*given} <= {*places}:
             named = {places[value]: row[places[value]] for value in given}
             if all(named.items() <= other.items() for other in rows):
                 raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
             return named
-        known |= {value: str(row[column]) for value, column in places.items()}
-    for value, text in given.items():
-        if value not in known:
-            choose("against", text, known.values())
+        known += [value for value in places if value not in known]
+    for value in given:
+        choose("against", value, known)
     raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
-
-
-def _spelt(value: Any) -> str:
-    """A value as rows show it, the same of 2, 2.0 and "2", of None and "none", of True and "true"."""
-    text = str(value).strip()
-    text = text.lower() if text.lower() in WORDS else text
-    try:
-        return str(float(text))
-    except ValueError:
-        return text
 
 
 def _log(name: str) -> Results:

@@ -89,7 +89,6 @@ class Results(NamedTuple):
         level: how far the rows carry, one of `LEVELS`; "" if nothing is finished.
         paired: whether runs of one seed share more than its number, see `statistics.paired_contrast`.
         unfinished: what tells recipes apart that are asked for and of which no run is finished, a row each.
-        partial: whether the rows are derived from others of which some are unfinished.
         blocks: see `Claim`; 0 where seeds are none.
     """
 
@@ -98,7 +97,6 @@ class Results(NamedTuple):
     level: str
     paired: bool = False
     unfinished: DataFrame = DataFrame()
-    partial: bool = False
     blocks: int = 0
 
 
@@ -152,7 +150,7 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
         choose("field", field, rows.columns)
     for field, value in (*_named(first), *_named(second)):
         known = rows[field].dropna().unique().tolist()
-        if known and value not in known and not results.partial:
+        if known and value not in known:
             choose(field, value, known)
 
     rows = rows.assign(recipe=rows.groupby(fields, sort=False, dropna=False).ngroup())
@@ -170,7 +168,7 @@ def paired(results: Results, first: Fields, second: Fields) -> tuple[DataFrame, 
             shared = [field for field in fields if field not in (*unlike, *said)]
             over = f"{_label(row, unlike)} over {_label(against, unlike)}" if unlike else ""
             pairs[", ".join(filter(None, (over, _label(against | row, shared))))] = one, other
-    if first and not (pairs or results.partial) and all(map(len, sides)):
+    if first and not pairs and all(map(len, sides)):
         raise ValueError(f"first={first} and second={second} name no two recipes alike in all else; name others")
 
     used = rows[rows["recipe"].isin([*itertools.chain(*pairs.values())])]
@@ -233,8 +231,6 @@ def compared(
     if not isinstance(second, dict):
         number, against, others = second, f" minus {second:g}", {}
     rows, pairs, lacking = paired(results, first, others)
-    if results.partial:
-        lacking.append("runs that are not finished")
     numbers = dict.fromkeys(lacking, MISSING)
     measures, of_pairs = listed(measure), _of_runs if "seed" in rows else _of_numbers
     for name in measures:
@@ -335,16 +331,20 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
     measure, = listed(claim.measure)
     runs, kinds = runs_of(rows, measure)
     own = runs[runs.index.isin([*names])]
-    table = statistics.entries(own, rows.groupby("recipe")["printed"].first(), kinds[own.index])
+    deviations = statistics.deviations(own, kinds[own.index])
+    printed = rows.groupby("recipe")["printed"].first()[own.index].dropna()
+    away = {recipe: statistics.from_printed(own, recipe, number, deviations)
+            for recipe, number in printed.items()}
     unfinished = [name for recipe, name in names.items() if recipe not in own.index]
-    numbers = {names[row.Index]: Estimate(row.difference, row.error, row.df, (int(own.loc[row.Index].count()), 1))
-               for row in table.itertuples()} | dict.fromkeys([*unfinished, *lacking], MISSING)
+    numbers = {names[recipe]: number for recipe, number in away.items()}
+    numbers |= dict.fromkeys([*unfinished, *lacking], MISSING)
 
-    judged = table.drop(index=table.index.intersection(statistics.scattered(runs.std(axis=1))))
-    kept = judged[~(judged["p_holm"] < ERROR)]
+    p = holm(Series({recipe: number.p() for recipe, number in away.items()}, dtype=float))
+    p = p[~p.index.isin(statistics.scattered(runs.std(axis=1)))]
+    kept = p.index[~(p < ERROR)]
     if len(kept) > 2:  # fewer have no correlation to speak of
-        deviation = statistics.pooled(runs.loc[judged.index]).value
-        near = statistics.agreement(runs.loc[kept.index], kept["printed"], deviation=deviation)
+        deviation = statistics.pooled(runs.loc[p.index]).value
+        near = statistics.agreement(runs.loc[kept], printed[kept], deviation=deviation)
         numbers |= {name: exact(value) for name, value in (
             (f"rms from the paper, of {near.rows}", near.rms), ("rms of one number for all", near.constant_rms),
             ("rms of another run", near.ceiling_rms), ("correlation", near.r), (BY_CHANCE, near.shuffled_rms))}
@@ -465,19 +465,6 @@ def judge(claims: Mapping[str, Claim], read: Callable[..., Results]) -> tuple[Da
     judged = DataFrame.from_dict(verdicts, orient="index", columns=["verdict", "p", "level", "evidence"])
     columns = ["id", "compared", "value", "error", "p", "at_most", "detectable", "runs"]
     return judged, DataFrame(numbers, columns=columns)
-
-
-def would_not_survive(claims: DataFrame) -> list[str]:
-    """Ids of sentences that trained runs decide, and would not if all that these judge were corrected by Holm.
-
-    Verdicts are not corrected across sentences; undecided ones count, as they were tested too.
-
-    Args:
-        claims: of `judge`.
-    """
-    trained = claims[claims["level"].isin([PAPER, SHORTENED, BUNDLED])].set_index("id")
-    corrected = holm(trained["p"])
-    return [*corrected.index[corrected >= ERROR]]
 
 
 # For readers

@@ -245,7 +245,7 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
 
     It says in words which one a row is of, as of a sweep over epochs, and a `Plot` shows them all. Where the field that
     goes across has one value, and these are one field of numbers, this one does, and there is no `setting`. In place of
-    a drawing that is no `Plot`, one has a line for every row, of the first measure that these fields change.
+    a drawing that is no `Plot`, one has a line for every row.
     """
     told = rows.columns[: rows.columns.get_loc("ours")].drop([*table.shown, "changed", "seed"], errors="ignore")
     further = [name for name in telling_apart(rows, [*table.shown, *told]) if name in told]
@@ -254,12 +254,7 @@ def in_settings(table: Any, rows: DataFrame) -> tuple[Any, DataFrame]:
         return drawing, rows
     if not isinstance(drawing, Plot):
         named = table.study.recipe.named_by
-        alike = rows.groupby([named, *(["seed"] if "seed" in rows else [])], dropna=False)
-        measures = [name for name in ("ours", *table.measures) if name in rows]
-        measure = next((name for name in measures if (alike[name].nunique() > 1).any()), "ours")
-        drawing = Plot(caption=caption_of(drawing), x=named, y=measure,
-                       ylabel=style.MEASURED.get(measure, measure.replace("_", " ")))
-        rows = rows if measure == "ours" else rows.drop(columns="printed").assign(std=math.nan)
+        drawing = Plot(caption=caption_of(drawing), x=named)
         further = [name for name in telling_apart(rows, [named, *table.shown, *told]) if name != named]
     settings = [", ".join(map(style.spoken, further, values)) for values in rows[further].itertuples(index=False)]
     shared = [{name: value for name, value in row.items() if name not in further}

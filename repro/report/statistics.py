@@ -284,24 +284,3 @@ def correlation(columns: np.ndarray, column: np.ndarray) -> np.ndarray:
     first, second = (part - part.mean(axis=-1, keepdims=True) for part in (columns, column))
     with np.errstate(invalid="ignore", divide="ignore"):
         return (first * second).sum(axis=-1) / np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
-
-
-def entries(runs: DataFrame, printed: Series, kinds: Series | None = None) -> DataFrame:
-    """Single entries against print: t of our mean minus the printed number, see `from_printed`, corrected by Holm.
-
-    Args:
-        printed: by row, NaN where nothing is printed; these rows and those without a run are left out.
-        kinds: as for `deviations`.
-
-    Returns:
-        By row: ours, printed, difference, error, t, df, p (two-sided), p_holm.
-    """
-    known = [row for row in runs.index if runs.loc[row].notna().any() and pd.notna(printed.get(row))]
-    judged = deviations(runs, kinds)
-    estimates = {row: from_printed(runs, row, printed[row], judged) for row in known}
-    table = DataFrame({
-        row: {"ours": runs.loc[row].mean(), "printed": printed[row], "difference": estimate.value,
-              "error": estimate.error, "t": estimate.value / estimate.error, "df": estimate.df, "p": estimate.p()}
-        for row, estimate in estimates.items()
-    }).T
-    return table.assign(p_holm=holm(table["p"]) if len(table) else [])

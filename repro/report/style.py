@@ -30,7 +30,6 @@ SPOKEN: dict[Any, str] = {  # fields, and fields with a value, as pictures call 
     ("renewed", True): "keys encoded again", ("renewed", False): "keys as the pool has them",
     ("normalised", False): "embeddings of any length",
 }
-MEASURED = {"ours": "accuracy (%)", "linear_standardised": "accuracy of\nstandardised\nreadouts (%)"}  # labels of axes
 
 # Okabe and Ito (2008), Color universal design.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"

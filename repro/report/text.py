@@ -11,12 +11,11 @@ from pandas import DataFrame, Series
 from repro.recipe import in_words
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
-ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDTH = 100     # columns of a terminal
 MEASURE = ("run the table without --train never, which measures them again; of one that has lost its weights delete "
            "the folder first")
 MOST_NAMED = 4  # rows that a remark is about by name
-NARROWEST = 12  # of them a text keeps at least
+LONGEST = 60    # text of a cell on a terminal
 DATA_NAMES = {  # what readers call data sets; words of a paper are in its `words.yaml`
     "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
     "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "tiny_imagenet": "Tiny ImageNet",
@@ -39,10 +38,13 @@ def readable(rows: DataFrame) -> str:
     below = "".join(f"\n{textwrap.fill(line, WIDTH)}" for line in remarks(rows))
     if rows.empty:
         return f"no run is finished{below}"
-    (names, shared), table = _telling_apart(rows), beside(rows)
+    (_, shared), table = _telling_apart(rows), beside(rows)
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
-    return f"{title}\n{_fitted(table, len(names.columns))}{below}"
+    cut = table.map(lambda text: text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+    widths = [max(map(len, [name, *cut[name]])) for name in cut]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in [[*cut], *cut.to_numpy().tolist()]]
+    return "\n".join([title, *lines]) + below
 
 
 def remarks(rows: DataFrame) -> list[str]:
@@ -148,18 +150,3 @@ def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     shared = [value if name == "changed" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]
     return named[chosen], shared
-
-
-def _fitted(table: DataFrame, texts: int) -> str:
-    """A table as text whose first columns, `texts` of them, are cut where it would be wider than `WIDTH`."""
-    widths = {name: max(len(str(name)), *table[name].map(len)) for name in table}
-    for name in sorted([*table.columns[:texts]], key=widths.__getitem__, reverse=True):
-        spare = sum(widths.values()) + 2 * (len(widths) - 1) - WIDTH
-        widths[name] = max(min(NARROWEST, widths[name]), widths[name] - max(spare, 0))
-    lines = []
-    for row in [[*table.columns], *table.to_numpy().tolist()]:
-        texts = []
-        for text, width in zip(row, widths.values(), strict=True):
-            texts.append(f"{text if len(text) <= width else text[: width - 1] + ELLIPSIS:<{width}}")
-        lines.append("  ".join(texts).rstrip())
-    return "\n".join(lines)

@@ -1,9 +1,7 @@
 """What is left of drawing figures again from exported runs."""
 
-import contextlib
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 from xml.etree import ElementTree
 
@@ -16,7 +14,7 @@ from repro.run.store import COLUMNS
 
 
 def redraw(folder, runs=None, *saved, pictures=None, titled=True):
-    """Write and draw these experiments and pictures, of these runs alone, in this process, titles being of other rows.
+    """Write and draw these experiments and pictures, of these runs alone, titles being of other rows.
 
     Returns the files, and the errors by name.
     """
@@ -27,8 +25,7 @@ def redraw(folder, runs=None, *saved, pictures=None, titled=True):
           patch.object(papers, "pictures", lambda: pictures or {}),
           patch.object(papers, "saved", lambda: by_name),
           patch.object(papers, "entries", lambda file: titles),
-          patch.object(experiments, "find", by_name.__getitem__),
-          patch.object(drawing, "processes", lambda count: contextlib.nullcontext(ThreadPoolExecutor(1)))):
+          patch.object(experiments, "find", by_name.__getitem__)):
         return drawing.redraw(folder)
 
 

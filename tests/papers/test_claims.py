@@ -5,17 +5,16 @@ Numbers are typed from other calculations than those of the package: by hand, or
 
 import dataclasses
 import json
-import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 from made_up_measures import finished, finished_row
 from pandas import DataFrame
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from typer.testing import CliRunner
 
 from repro import cli, experiments, papers
@@ -29,9 +28,7 @@ from repro.papers.taxonomy import claims as taxonomy
 from repro.papers.taxonomy import glm
 from repro.report.claims import (
     BUNDLED,
-    LEVELS,
     PAPER,
-    PRINTED,
     RULES,
     SHORTENED,
     Claim,
@@ -40,7 +37,6 @@ from repro.report.claims import (
     judge,
     listed,
     paired,
-    would_not_survive,
 )
 from repro.report.printed import as_printed
 from repro.run.store import COLUMNS
@@ -89,16 +85,6 @@ def number(committed, claim, compared):
     return rows.iloc[0]
 
 
-def test_there_are_enough_of_every_paper_with_unique_names_and_complete_texts():
-    claims, discrepancies = papers.claims(), papers.discrepancies()
-    sentences = [(title, claim) for title, claim in claims.values() if claim.says]
-    assert len(sentences) >= 110 and len(discrepancies) >= 60
-    assert {*TITLES} <= {title for title, _ in sentences} & {*discrepancies["paper"]}
-    assert all(claim.says.endswith(".") and claim.place for _, claim in sentences)
-    assert {name for name, (_, claim) in claims.items() if not claim.says} <= {*discrepancies["id"]}
-    assert discrepancies.notna().all(axis=None)
-
-
 def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there(read):
     claims = [claim for _, claim in papers.claims().values()]
     named = {name for claim in claims for name in listed(claim.experiment) if name}
@@ -110,29 +96,6 @@ def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there(read):
             assert len(read(name).rows)
         else:
             assert name in derived or experiments.find(name)
-
-
-def test_verdicts_have_their_level(committed):
-    claims, _, _ = committed
-    said = claims["verdict"].isin(["self-consistent", "contradicts itself"])
-    assert (claims.loc[said, "level"] == PRINTED).all() and said.sum() >= 30
-    assert not (claims.loc[claims["level"] == PRINTED, "verdict"].isin(["holds", "fails"])).any()
-    without = claims["verdict"].isin(["not run", "cannot be checked"])
-    assert (claims["level"].isin(LEVELS) == ~without).all()
-    assert (claims.loc[~without, "evidence"] != "").all()
-
-
-def test_larger_dictionaries_are_decided_by_the_residuals_of_all_rows(committed, read):
-    """Within a method a seed draws the same for every dictionary; of drawings never seen no row scatters."""
-    rows = read("dictionary_with_headroom").rows.query("target == 'new_drawings'")
-    fitted = [smf.ols("ours ~ C(dictionary) + C(seed)", part).fit() for _, part in rows.groupby("method")]
-    deviation = math.sqrt(sum(part.ssr for part in fitted) / sum(part.df_resid for part in fitted))
-    for claim, method in (("C85", "smoco"), ("C86", "xmoco")):
-        runs = rows[rows["method"] == method].pivot(index="seed", columns="dictionary", values="ours")
-        differences = (runs[32768] - runs[8192]).dropna()
-        found = number(committed, claim, "dictionary 32768 over dictionary 8192")
-        assert found["value"] == pytest.approx(differences.mean())
-        assert found["error"] == pytest.approx(deviation * math.sqrt(2 / len(differences)))
 
 
 def test_a_row_that_scatters_is_left_out_of_paired_errors(committed, read):
@@ -151,23 +114,15 @@ def test_a_row_that_scatters_is_left_out_of_paired_errors(committed, read):
 def test_how_categories_differ_is_told_of_all_encoders_together(committed, read):
     """Chi-squared of a table of counts, right and wrong, by category, summed over encoders and kinds of queries."""
     frame = read("log/pretext_accuracy_synthetic").rows
-    total = freedom = 0
+    total = freedom = error = 0
     for _, part in frame.groupby(["query", "seed"]):
         right = (part["accuracy"] / 100 * part["pairs"]).round()
         found = stats.chi2_contingency([right, part["pairs"] - right], correction=False)
-        total, freedom = total + found.statistic, freedom + found.dof
+        total, freedom, error = total + found.statistic, freedom + found.dof, error + (2 * found.dof) ** 0.5
     assert (round(total), freedom) == (377, 186)
-    assert number(committed, "C42", "all minus 0")["value"] == pytest.approx(total - freedom, abs=1e-6)
-    assert "accuracy_renewed" not in frame  # which changed age, normalisation and view at once
-
-
-def test_mixing_is_judged_by_one_measure_in_print_and_here(committed):
-    ours = experiments.results("taxonomy_ucla").query("objectives != 'random'").set_index("objectives")
-    for claim, compared, values in (
-        ("T20", "mixed over unmixed, UCLA", ours["printed"]), ("T21", "points minus 2", ours["ours"] - 2)):
-        mixed = values.index.map(lambda name: {"AE", "CE"} <= {*name.split("+")} or {"AD", "CD"} <= {*name.split("+")})
-        lead = values[mixed].max() - values[~mixed].max() - (2 if claim == "T21" else 0)
-        assert number(committed, claim, compared)["value"] == pytest.approx(lead)
+    found = number(committed, "C42", "all minus 0")
+    assert found["value"] == pytest.approx(total - freedom, abs=1e-6)
+    assert found["error"] == pytest.approx(error)
 
 
 def test_verdicts_are_the_recorded_ones(committed):
@@ -180,11 +135,10 @@ def test_verdicts_are_the_recorded_ones(committed):
 def test_sentences_that_would_not_survive_a_correction_across_them_are_known(committed):
     """RESULTS names them, and when each sentence was fixed."""
     table = committed[0].reset_index()
-    weak = would_not_survive(table)
     trained = table[table["level"].isin([PAPER, SHORTENED, BUNDLED])]
+    survives = multipletests(trained["p"].fillna(1), method="holm")[0]  # undecided ones were tested, too
+    weak = trained.loc[~survives & trained["p"].notna(), "id"].tolist()
     assert {"C71", "C77", "C94", "C92"} <= {*weak} and {"C93", "C70"}.isdisjoint(weak)
-    p = trained.set_index("id")["p"]
-    assert p[weak].min() * (len(trained) - (p < p[weak].min()).sum()) >= 0.05
     results = (Path(__file__).parents[2] / "RESULTS.md").read_text(encoding="utf-8")
     said, = re.findall(r"would not survive[^:]*: ([^.]*)\.", results)
     assert re.findall(r"[A-Z]\d+", said) == weak and "No author was asked" in results
@@ -204,17 +158,11 @@ def test_the_printed_column_stands_beside_a_constant_and_shuffled_ones(committed
     assert refuted["compared"].tolist() == ["AE+AD+CD"]
 
 
-def test_the_highest_printed_entries_are_met_by_the_best_of_checkpoint_and_epoch(committed):
-    parts = committed[2].loc["T-18", "measured"].split("; ")
-    measured = {name: float(value) for name, value in (part.rsplit(": ", 1) for part in parts)}
-    assert abs(measured["best checkpoint and best epoch of its probe, both on the test split"]) < 0.5
-    assert measured["epoch 150"] < -1.5
-
-
 @pytest.mark.parametrize(("claim", "compared", "value"), [
     ("T1", "t minus 2.394", 1.210 - 2.394), ("T2", "p_one_tailed minus 0.038", 0.0374 - 0.038),
     ("T18", "printed_by_objective over printed_depths", 8.09),
     ("T20", "mixed over unmixed, UCLA", 0.38), ("T20", "mixed over unmixed, NTU_1layer", 0.13),
+    ("T21", "points minus 2", 1.22 - 2),
     ("T14", "random_init over AE, layers 1", 0.12), ("C2", "classes 101 minus 0", 0.6 * 128 - 72.74),
     ("C2", "classes 51 minus 0", 51 - 0.6 * 128), ("C1", "draws, classes 51 minus 40", 36.685 - 40),
     ("C1", "categories, classes 101 minus 40", 72.02 - 40), ("C1", "draws, classes 101 minus 40", 56.83 - 40),
@@ -311,7 +259,6 @@ def test_claims_of_one_paper_and_verdict():
     claims, numbers, discrepancies = sources.judged("SCE", verdict="self-consistent")
     assert {*claims["paper"]} == {*discrepancies["paper"]} == {"SCE"} and {*claims["verdict"]} == {"self-consistent"}
     assert {*numbers["id"]} == {*claims["id"]}
-    assert "not measured" in {*discrepancies["measured"]}
     with pytest.raises(ValueError, match="level='sure' is not one of: all, closed form"):
         sources.judged("SCE", level="sure")
 
@@ -470,16 +417,6 @@ def test_experiments_that_share_runs_are_not_compared_and_equal_numbers_are_no_e
     assert len(read("accuracy_by_diversity", "taxonomy_ucla").rows) == len(tied) + len(read("taxonomy_ucla").rows)
 
 
-def test_a_category_is_easier_than_another():
-    accuracy = {"category": ["a", "b", "c"], "accuracy": [20.0, 50.0, 80.0]}
-    rows = DataFrame(accuracy | {"query": "video", "seed": 0, "pairs": 100})
-    row, = cmacc.by_category(rows).itertuples()
-    assert row.excess == pytest.approx(72.0 - 2) and row.excess_error == 2.0
-    assert cmacc.by_category(rows.assign(accuracy=50.0))["excess"].item() == -2
-    both, = cmacc.by_category(pd.concat([rows, rows.assign(seed=1)])).itertuples()  # who reads the same pairs
-    assert (both.excess, both.excess_error) == (2 * row.excess, 2 * row.excess_error)
-
-
 def test_picks_are_compared_with_random_ones_from_the_same_pool():
     norms = {("ohem", 0): [3.0, 5.0], ("random", 0): [1.0, 2.0], ("ohem", 1): [9.0, 9.0], ("random", 1): [8.0, 9.0]}
     rows = DataFrame([{"modality": "video", "sampler": sampler, "seed": seed, "gradient_norm": norm}
@@ -504,16 +441,6 @@ def test_differences_from_a_row_are_those_of_claims(committed):
         assert against(name, value)[line] == difference_in_words(*numbers.loc[(claim, line)])
 
 
-def test_the_error_of_differences_from_a_row_is_that_of_all_trained_rows_but_those_that_scatter(read):
-    ours = read("taxonomy_ucla").rows
-    trained = ours[~ours["objectives"].isin(["random", "AE", "AE+CD"])]
-    fitted = smf.ols("ours ~ C(objectives)", trained).fit()
-    tested = fitted.t_test("C(objectives)[T.AE+CE+AD] - C(objectives)[T.CE] = 0")
-    said = against("taxonomy_ucla", "CE")
-    expected = f"{tested.effect.item():+.1f}, s.e. {tested.sd.item():.1f}, p = {tested.pvalue.item():.3f}"
-    assert said["AE+CE+AD over CE"] == expected and len(said) == 15
-
-
 def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
     unfinished = against("taxonomy_synthetic", "7", objectives="AD", ad_weight="1,7", seeds="0")
     assert unfinished == {"ad_weight 1 over ad_weight 7": "not finished"}
@@ -522,9 +449,6 @@ def test_differences_from_a_row_that_is_not_finished_or_has_one_seed_say_so():
 
 
 @pytest.mark.parametrize(("name", "first", "second", "message"), [
-    ("taxonomy_ucla", {"objectives": "CEE"}, {"objectives": "AE"}, "did you mean 'CE'"),
-    ("taxonomy_ucla", {"objectives": ["AE", "CEE"]}, 30.0, "'CEE'"),
-    ("taxonomy_ucla", {"objectives": "CE"}, {"objectives": "AEE"}, "'AE'"),
     ("temperature_grid", {"method": "sec"}, {"method": "ressl"}, "did you mean 'sce'"),  # of which no run is finished
     ("lead_of_best", {"dataset": "cifar"}, 0.0, "did you mean 'cifar10'"),
 ])

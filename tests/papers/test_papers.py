@@ -44,7 +44,7 @@ def test_a_later_paper_is_there_beside_the_others(later):
     before = list(papers.tables())
     papers.tables.cache_clear()
     later(zz_novel=made("Novel", "novel", "novelty"))
-    assert list(papers.tables()) == [*before, "novel"] and papers.titles()["Novel"] == ["novel"]
+    assert list(papers.tables()) == [*before, "novel"] and papers.titles()["zz_novel"] == "Novel"
 
 
 NOVEL = made("Novel", "novel", "novelty")
@@ -53,15 +53,13 @@ CLAIM = "N1: {place: Table 1, says: So it is., rule: not run}\n"
 
 @pytest.mark.parametrize(("added", "read", "message"), [
     ({"zz_novel": NOVEL | {"__init__": INIT.format(name="Novel", table="novle")}}, papers.tables,
-     r"the paper zz_novel names a table 'novle', which .* lacks \(novel\)"),
+     "did you mean 'novel'. zz_novel.tables: table='novle' is not one of: novel"),
     ({"zz_novel": made("Novel", "temperature_grid", "novelty")}, papers.tables,
      "papers sce and zz_novel have both a table 'temperature_grid'; rename one"),
     ({"zz_novel": made("Novel", "novel", "images")}, papers.tables,  # its runs would have the ids of the other's
      "and novel are tables of two studies called 'images', which would take each"),
     ({"zz_novel": {"__init__": 'TITLE = "SCE"\n', "claims.yaml": CLAIM}}, papers.claims,
      "the papers sce and zz_novel have both a title 'SCE'; rename one of them"),
-    ({"zz_novel": {"__init__": "", "claims.yaml": CLAIM}}, papers.claims,
-     r"zz_novel.claims\.yaml is of a paper without TITLE; write one"),
     ({"zz_one": {"__init__": "", "figures": "PICTURES = {'curve': 1}"},
       "zz_two": {"__init__": "", "figures": "PICTURES = {'curve': 2, 'other': 3}"}}, papers.pictures,
      "the papers zz_one and zz_two have both a picture 'curve'; rename one"),
@@ -74,37 +72,24 @@ def test_a_paper_that_would_hide_what_another_has_is_refused(later, added, read,
         read()
 
 
-def test_what_has_no_claims_needs_no_title(later):
-    later(zz_novel={"__init__": ""})
-    assert len(papers.claims())
-
-
 WRITTEN = "place: Table 1, says: So it is., rule: above"
 
 
 @pytest.mark.parametrize(("name", "text", "message"), [
     ("experiments", "odd: {table: sce, says: one}\nodd: {table: sce, says: another}\n",
      "odd stands there twice; take one out, or rename it in .*line 2"),
-    ("experiments", "odd: {table: sce, says: so, fields: {layers: 1, batch: 2, layers: 3}}\n",
-     "layers stands there twice"),
     ("experiments", "taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two entries"),
     ("experiments", "taxonomy: {table: sce, says: so}\n", "taxonomy is the name of a table, too"),
-    ("experiments", "odd: {table: sce,\n  says: so\neven: {table: sce, says: so}\n", "line 3, .*; mend it, or restore"),
-    ("experiments", "", "it should be entries by name"), ("experiments", "- odd\n", "it should be entries by name"),
+    ("experiments", "- odd\n", "it should be entries by name"),
     *(("claims", f"{name}: {{{WRITTEN}}}\n", "is no name of an entry; write") for name in ("10", "~", "true", "''")),
-    ("experiments", "odd: \x00\n", "special characters are not allowed .*; mend it"),
     ("claims", f"S1: {{{WRITTEN}}}\n", "S1 is the name of two entries"),
-    ("claims", f"N1: {{{WRITTEN}, first: {{keys: 010}}}}\n", "010 is no plain number"),
     ("claims", f"N1: {{{WRITTEN}, frist: {{keys: 1}}}}\n",
      "entry N1: field='frist' is not one of: place, says, .*first"),
     ("claims", "N1: {place: Table 1, says: So it is.}\n", "entry N1: it lacks rule"),
     ("claims", f"N1: {{{WRITTEN}, margin: much}}\n", "entry N1: margin: .*valid number, got 'much'"),
     ("claims", f"N1: {{{WRITTEN}, first: {{keys: []}}}}\n", r"entry N1: first.keys.*at least 1 item"),
     ("claims", f"N1: {{{WRITTEN}, second: true}}\n", "entry N1: second.*got True"),
-    ("claims", "N1: so\n", "entry N1: 'so' should be place, says, "),
     ("claims", "N1:\n", "entry N1: None should be place, says, "),
-    *(("claims", f"N1: {{{WRITTEN}, {name}: []}}\n", f"entry N1: {name}: .*at least 1 item") for name in (
-        "experiment", "measure")),
     ("claims", "N-1: {experiment: taxonomy_ucla, rule: above}\n", "an entry without `says` .* id='N-1' is not one of"),
 ])
 def test_a_slip_in_a_file_of_entries_is_a_line_that_names_the_file(later, name, text, message):

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from repro.data.disk import read_csv
@@ -26,24 +25,6 @@ def test_printed_gains_are_differences_of_the_rows_they_name():
         for target in ("UCF101", "HMDB51", "ESC50"):
             gain = table.loc[first, target] - table.loc[second, target]
             assert gain == pytest.approx(getattr(row, f"gain_{target}"))
-
-
-def test_printed_settings_fit_one_another():
-    cmacc = printed("cmacc_hyperparameters").set_index("key")["value"]
-    batch, dictionary, pool = (int(cmacc[name]) for name in ("batch_M", "dictionary_K", "pool_N"))
-    assert (dictionary, pool) == (30 * batch, 300 * batch)
-    shared = printed("spatial_multiomniglot_mi")
-    assert np.cumsum(np.log(shared["alphabet_size"])).to_numpy() == pytest.approx(shared["MI_nats"], abs=1e-4)
-    jcl = printed("jcl_hyperparameters").set_index(["experiment", "key"])["value"]
-    queue = int(jcl["imagenet1k_pretrain", "queue_size"])
-    assert queue % int(jcl["imagenet1k_pretrain", "dequeue_per_step"]) == queue % int(jcl["ablation", "batch"]) == 0
-    panels = printed("jcl_ablation_settings").set_index("figure")
-    assert ((panels == "varied").sum() == 1).all()
-    held = {name: {*panels[name]} - {"varied"} for name in ("M_prime", "lambda", "tau")}
-    shown = {name: {jcl["visualisation", name]} for name in held}
-    assert all(len(values) == 1 for values in held.values())
-    assert {name: float(*values) for name, values in held.items()} == {"M_prime": 5, "lambda": 4, "tau": 0.2}
-    assert [name for name in held if float(*shown[name]) != float(*held[name])] == ["M_prime"]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PAPERS.glob("*/printed/*.csv")))

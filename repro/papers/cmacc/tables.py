@@ -53,28 +53,11 @@ def by_target(runs: DataFrame) -> DataFrame:
 
     Of grids of characters, which probes read, the targets are new pairs ("characters") and drawings never seen
     ("new_drawings").
-
-    Recipes that differ in the list of their targets alone fine-tune one encoder: each target of it is of the first.
     """
     asked = [[*PROBED] if targets == ON_GRIDS else [*filter(None, targets.split(","))] for targets in runs["targets"]]
-    rows = runs.assign(target=asked, encoder=_encoders(runs, "targets"))
-    rows = rows.explode("target", ignore_index=True).dropna(subset="target")
-    rows = rows.assign(value=[row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")])
-    rows = rows.drop_duplicates(["encoder", "seed", "target"]).astype({"trained_on": int})
-    first = rows.groupby(["encoder", "target"])["recipe_number"].transform("min")
-    return with_notes(rows.drop(columns="encoder").assign(recipe_number=first))
-
-
-def _encoders(runs: DataFrame, *judged_by: str) -> Series:
-    """A text for every run that is the same where recipes differ in how their encoders are judged alone.
-
-    Of fields that a derived recipe adds, what differs from its preset.
-    """
-    fields = [name for name in CLIPS.fields if name not in judged_by and name in runs]
-    added = [{name: value for name, value in changes.items() if name not in CLIPS.fields}
-             for changes in runs["changes"]]
-    values = runs[fields].assign(added=added).map(str).to_numpy()
-    return Series([", ".join(texts) for texts in values], runs.index, dtype=str)
+    rows = runs.assign(target=asked).explode("target", ignore_index=True).dropna(subset="target")
+    values = [row[PROBED.get(row["target"], row["target"])] for row in rows.to_dict("records")]
+    return with_notes(rows.assign(value=values).astype({"trained_on": int}))
 
 
 def over_splits(runs: DataFrame) -> DataFrame:
@@ -83,8 +66,10 @@ def over_splits(runs: DataFrame) -> DataFrame:
     Every split has an encoder of its own. Of a target with one split, that is the mean.
     """
     rows, parts = by_target(runs), []
-    encoders = _encoders(rows, "targets", "split").rename("encoder")
-    for (_, _, target), alike in rows.groupby([encoders, "seed", "target"], sort=False):
+    changes = [{name: value for name, value in changed.items() if name != "split"}
+               for changed in rows["changes"]]
+    rows["encoder"] = rows["method"] + Series(changes, rows.index, dtype=object).map(str)  # but for the split
+    for (_, _, target), alike in rows.groupby(["encoder", "seed", "target"], sort=False):
         single = alike[alike["split"] > 0]
         whole = target in TARGETS and single["split"].nunique() == len(TARGETS[target].splits)
         if whole and alike["evaluation"].nunique() == 1:
@@ -93,8 +78,8 @@ def over_splits(runs: DataFrame) -> DataFrame:
             alike = pd.concat([alike.drop(index=single.index), mean]).sort_index()[:1]  # or an encoder for all splits
         parts.append(alike)
     rows = pd.concat([rows[:0], *parts]).sort_index()
-    first = rows.groupby([encoders, "target", "split"])["recipe_number"].transform("min")
-    return rows.assign(recipe_number=first)
+    first = rows.groupby(["encoder", "target", "split"])["recipe_number"].transform("min")
+    return rows.drop(columns="encoder").assign(recipe_number=first)
 
 
 def by_modality(runs: DataFrame) -> DataFrame:

@@ -22,24 +22,20 @@ MEASURES = ("linear", "knn1", "embedding_spread")
 
 
 def with_sweeps(runs: DataFrame) -> DataFrame:
-    """A row of a run for every sweep that it is nearest to, and two more columns. The common point is in all three.
+    """A row of a run for the sweep of the first field that leaves `BASE`, else of all three; two more columns.
 
     Of several runs at one point of a sweep those that differ least come first.
 
-    varied: "keys", "strength" or "temperature"; in what the others leave `BASE`, runs differ.
+    varied: "keys", "strength" or "temperature"; in what others leave `BASE`, runs differ.
     encoder_forwards: passes of an image through the encoder, a backward pass counted as two.
     """
     rows = []
     for run in runs.to_dict("records"):
-        left = {field: run[field] for field, value in BASE.items() if run[field] != value}
-        away = {name: {field: value for field, value in left.items() if field != name} for name in BASE}
-        fewest = min(map(len, away.values()))
+        left = [field for field, value in BASE.items() if run[field] != value]
         known = {field: value for field, value in run["changed"].items() if field not in BASE}
-        rows += [
-            run | {"varied": name, "changed": known | others, "encoder_forwards": FORWARDS + run["keys"]}
-            for name, others in away.items()
-            if len(others) == fewest
-        ]
+        known |= {field: run[field] for field in left[1:]}
+        rows += [run | {"varied": name, "changed": known, "encoder_forwards": FORWARDS + run["keys"]}
+                 for name in left[:1] or BASE]
 
     def place(row: dict[str, Any]) -> tuple:
         varied = row["varied"]

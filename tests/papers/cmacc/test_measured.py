@@ -2,11 +2,9 @@
 
 import copy
 import dataclasses
-import functools
 import io
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from ended import finish
@@ -130,20 +128,6 @@ def test_pretext_accuracy_is_that_of_a_slow_loop(method, changes):
     assert named.to_numpy().tolist() == [[method, 2, "esc50 (subset)", "paper"]]
 
 
-def test_a_query_that_tells_new_keys_from_old_ones_finds_its_positive_by_that_alone():
-    """Keys all alike, but those of the dictionary have faded: with them renewed, no positive stands out."""
-    learner = restored(finished(iterations=1), CLIPS, CPU)
-    with torch.no_grad():
-        for part in (learner.towers, learner.keys.twin):
-            for modality in MODALITIES:
-                part.heads[modality].weight.zero_()
-                part.heads[modality].bias.fill_(1.0)
-        for dictionary in learner.dictionaries.values():
-            dictionary.entries.fill_(0.5)
-    for stored, again in measured.first_ranked(learner, learner.members, 0).values():
-        assert stored.all() and not again.any()
-
-
 def test_keys_that_are_encoded_again_differ_from_stored_ones_by_their_age_alone():
     """Training's own encoding, by the same weights and draws, gives them to the bit."""
     learner = restored(finished(iterations=1), CLIPS, CPU)
@@ -154,15 +138,6 @@ def test_keys_that_are_encoded_again_differ_from_stored_ones_by_their_age_alone(
         stored = learner._encoded(modality, items)
         again = measured.embedded(learner, modality, items, torch.Generator().manual_seed(4))[2]
         assert torch.equal(stored, again)
-
-
-def test_it_is_computed_once_and_kept(monkeypatch):
-    run = finished(iterations=1)
-    accuracy, negatives = measured.pretext_accuracy([run], "cpu"), measured.selected_negatives([run], "cpu")
-    monkeypatch.setattr(measured, "restored", functools.partial(pytest.fail, "computed again"))
-    pd.testing.assert_frame_equal(measured.pretext_accuracy([run], "cpu"), accuracy)
-    twice = pd.concat([negatives, negatives], ignore_index=True)
-    pd.testing.assert_frame_equal(measured.selected_negatives([run, run], "cpu"), twice)
 
 
 def last_layer_gradient(learner, modality, key, batch) -> tuple[float, float, int]:

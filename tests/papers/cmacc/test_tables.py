@@ -1,6 +1,5 @@
 """CM-ACC's tables: their runs, what is refused, the printed numbers beside them."""
 
-import dataclasses
 import itertools
 import json
 import math
@@ -14,9 +13,8 @@ from made_up_pairs import grids, made_up
 from repro import run_table
 from repro.audiovisual import CHARACTERS, MODALITIES, study
 from repro.audiovisual.data import members
-from repro.audiovisual.recipe import CLIPS, AudioVisualRecipe, paper
+from repro.audiovisual.recipe import CLIPS, paper
 from repro.papers.cmacc.tables import TABLES
-from repro.recipe import setting
 from repro.report.printed import as_printed
 from repro.report.text import remarks
 
@@ -65,9 +63,6 @@ def tidy_of(table, dataset=None, **choices):
     return CLIPS.tidy(finished(runs, measures()))
 
 
-# ---------------------------------------------------------------------------------------------- which runs there are
-
-
 def test_fields_that_are_asked_for():
     recipes = recipes_of("transfer", "audioset", video_trunk="r3d18,r2plus1d18")
     assert recipes == [paper("audioset", "cmacc", split=0, video_trunk=trunk) for trunk in ("r3d18", "r2plus1d18")]
@@ -82,18 +77,6 @@ def test_fields_that_are_asked_for():
         ("smoco", "affine", False), ("smoco", "affine", True), ("smoco", "characters", False),
         ("smoco", "characters", True),
     ]
-
-
-@pytest.mark.parametrize("table", ["cross_modal", "ohem_vs_active", "dictionary_size", "transfer"])
-def test_targets_can_be_chosen_wherever_encoders_are_fine_tuned(table):
-    split = {"split": 1} if table == "transfer" else {}
-    usual = recipes_of(table, "ucf101", **split)
-    assert {recipe.targets for recipe in usual} == {"ucf101,hmdb51"}
-    chosen = recipes_of(table, "ucf101", targets="ucf101", **split)
-    assert chosen == [recipe.replace(targets="ucf101") for recipe in usual]
-    frame = frame_of(table, "ucf101", targets="ucf101", **split)
-    assert list(frame.columns) == LAYOUTS[table]  # that fewer targets were asked for is no change
-    assert set(frame["target"]) == {"ucf101"}
 
 
 @pytest.mark.parametrize(("dataset", "preset", "size", "expected"), [
@@ -120,20 +103,6 @@ def test_every_table_is_also_on_grids_of_characters(table, preset):
     frame = frame_of(table, "multidigits", preset=preset)
     expected = set(MODALITIES) if table == "category_diversity" else {"characters", "new_drawings"}
     assert set(frame["target"]) == expected
-
-
-def test_a_run_is_called_by_all_that_its_row_sweeps():
-    """Also where that is what its preset has."""
-    labels = [run.label for run in TABLES["category_diversity"].asked(preset="smoke")]
-    assert labels[-2:] == [f"cmacc, sampler=gradient, batch={batch}, targets=none" for batch in (16, 32)]
-
-
-def test_the_same_run_has_one_id_in_every_table():
-    grid = {"preset": "quick", "characters": "3", "distinct": "100", "frequency": "zipf", "redrawn": "true"}
-    own = {"method": "cmacc", "sampler": "gradient", "batch": 128, "dictionary": 1024, "extra_layer": True}
-    ids = {table: [run.id for run in asked(TABLES[table], "multidigits", iterations=624, **own, **grid)]
-            for table in LAYOUTS}
-    assert len({*itertools.chain(*ids.values())}) == 1 and all(len(found) == 1 for found in ids.values())
 
 
 def test_an_id_depends_on_the_targets_data(monkeypatch):
@@ -170,9 +139,6 @@ def test_an_id_depends_on_the_targets_data(monkeypatch):
 def test_what_does_not_exist_is_refused_before_anything_is_computed(table, choices, message):
     with pytest.raises(ValueError, match=message):
         run_table(table, **{"preset": "smoke", "device": "cpu"} | choices)
-
-
-# ---------------------------------------------------------------------------------------------- rows
 
 
 @pytest.mark.parametrize(("table", "dataset"), [
@@ -299,29 +265,3 @@ def test_the_mean_over_folds_is_of_each_seed_and_approach():
     stored = finished(runs[:-1], measure)  # the second seed lacks a fold
     some = table.numbers({run.id: run for run in runs}, stored).query("method == 'smoco'")
     assert sorted(some["split"]) == [0, 1, 2, 3, 4] and (some["n_seeds"] == 1).all()
-
-
-@pytest.mark.parametrize("name", ["dictionary_size", "transfer"])
-def test_recipes_that_differ_in_a_field_of_a_derived_recipe_keep_their_rows(name):
-    fields = [("sharper", float, setting(1.0, "assumed", before=1.0))]
-    recipe = dataclasses.make_dataclass("Sharpened", fields, bases=(AudioVisualRecipe,), frozen=True, kw_only=True)
-
-    def preset(dataset, method, sharper=1.0, **changes):
-        return recipe.from_dict(paper(dataset, method, **changes).to_dict() | {"sharper": sharper})
-
-    study = dataclasses.replace(CLIPS, recipe=recipe, presets=dict.fromkeys(CLIPS.presets, preset))
-    table = dataclasses.replace(TABLES[name], study=study)
-    choices = {"sharper": "1,2", "method": "cmacc", "targets": "hmdb51", "dictionary": "2048", "pool": "4096"}
-    frame = laid_out(table, "ucf101", measure=measures(), **choices)
-    assert sorted(frame["sharper"]) == [1.0, 2.0]
-
-
-@pytest.mark.parametrize("table", LAYOUTS)
-def test_changed_fields_are_named_and_nothing_is_printed_beside_bundled_data(table):
-    frame = frame_of(table, variant="released_momentum", precision="bfloat16")
-    place = LAYOUTS[table].index("ours")
-    assert list(frame.columns) == [*LAYOUTS[table][:place], "changed", *LAYOUTS[table][place:]]
-    everything, without_keys = {"momentum": 0.9, "precision": "bfloat16"}, {"precision": "bfloat16"}
-    expected = [without_keys if name in ("Scratch", "Supervised") else everything for name in frame.get("approach", [])]
-    assert frame["changed"].tolist() == (expected or [everything] * len(frame))
-    assert frame[["printed", "difference"]].isna().all(axis=None) and frame["ours"].notna().all()

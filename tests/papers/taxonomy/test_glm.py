@@ -7,8 +7,6 @@ from pandas import DataFrame
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from repro import experiments
-from repro.papers import sources
 from repro.papers.taxonomy import glm
 from repro.report import statistics
 from repro.report.printed import printed
@@ -154,13 +152,3 @@ def test_effects_by_pairs_are_means_of_differences_of_all_four_terms():
     p = [2 * stats.t(9).sf(abs(t)) for t in (1 / 0.6, 6 / (0.6 / 2**0.5), 5 / 0.6, 1 / 0.6)]
     assert table["p"].tolist() == pytest.approx(p)
     assert table["p_corrected"].tolist() == pytest.approx(multipletests(p, method="holm")[1])
-
-
-def test_without_the_refuted_entry_the_contrastive_decoder_adds_nothing():
-    rows = sources.by_seed(experiments.find("taxonomy_ucla"), sources.everything()).rows
-    runs = rows[rows["objectives"] != "random"].pivot_table("ours", "objectives", "seed").drop(["AE", "AE+CD"])
-    deviation = statistics.pooled(runs)
-    whole, without = (glm.effects_by_pairs(part, deviation) for part in (runs, runs.drop("AE+AD+CD")))
-    assert whole.loc["AE", "estimate"] < 0 < whole.loc["CD", "estimate"]
-    assert whole.loc["AE", "p"] == pytest.approx(0.033, abs=0.001)
-    assert (round(without.loc["CD", "estimate"], 2), round(without.loc["CD", "p"], 2)) == (0.07, 0.9)
