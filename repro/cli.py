@@ -5,6 +5,7 @@ What takes seconds to import (torch, pandas, matplotlib) is imported by the comm
 """
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import os
 import sys
@@ -101,15 +102,6 @@ def run(
         of_fields = ""
         if name:
             experiment = _asked(name, choices)
-            if against is not None:
-                from repro.papers.sources import row_named
-
-                row_named(experiment, against)
-            if workers != "auto":
-                from repro.run.device import resolve
-                from repro.run.engine import pool_of
-
-                pool_of(engine, workers, experiment.rows_asked, resolve(device))
             of_fields = "\n\n" + _fields(experiment.declared, [("field", "this command"), *experiment.values.items()])
         print(f"{context.get_help()}{of_fields}")  # not before what is wrong is refused
         return
@@ -124,15 +116,18 @@ def run(
     from repro.papers import sources
     from repro.report.text import in_text, readable, remarks
     from repro.run import device as devices
+    from repro.run import engine as engines
+    from repro.run import plan as costs
 
-    where = {"device": device, "engine": engine, "workers": workers}
-    with devices.process_group(devices.resolve(device)):
+    where = devices.resolve(device)
+    with devices.process_group(where):
         asked_for = experiments.chosen(name, choices, train, device)
         if plan:
-            print(experiments.plan(asked_for, **where))
+            runs, study = [*asked_for.asked(device).values()], asked_for.declared.study
+            print(costs.plan(runs, study, Store(), where, engines.pool_of(engine, workers, runs, where).workers))
             return
         base = sources.row_named(asked_for, against) if against is not None else None
-        rows = experiments.table_of(asked_for, train, **where)
+        rows = experiments.table_of(asked_for, train, device, engine, workers)
         if not devices.first():
             return
         written, text = in_text(rows), readable(rows)
@@ -448,7 +443,7 @@ def _asked(name: str, choices: Mapping[str, str]) -> "Experiment":
     """The experiment of a name with these choices, which may be of data that are not here."""
     from repro.experiments import find
 
-    experiment = find(name).with_choices(choices).at_hand
+    experiment = dataclasses.replace(find(name).with_choices(choices), data=None)
     experiment.check()
     return experiment
 

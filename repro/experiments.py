@@ -19,7 +19,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pandas as pd
 import pydantic
@@ -30,15 +30,10 @@ from tqdm import tqdm
 from repro import papers
 from repro.data import manifest
 from repro.data.disk import made
-from repro.recipe import choose, entry_name, parse_numbers, swept
+from repro.recipe import choose, entry_name, parse_numbers
 from repro.run import code
 from repro.run.store import LOGS, Run, Store, everything, exported, read_frame, rows_of, warn_once, with_owners
-from repro.table import Study, Table, check_parameters
-
-if TYPE_CHECKING:
-    import torch
-
-    from repro.run.engine import Pool
+from repro.table import Study, Table
 
 BESIDE = "dataset", "preset", "seeds", "variant"  # parameters of tables that are no fields of recipes
 ALONE = pydantic.ConfigDict(extra="forbid")
@@ -97,7 +92,7 @@ def run_table(
         TypeError, ValueError, FileNotFoundError: as `Table.runs`, before anything is computed.
         NonFiniteLoss, ChildProcessError: if a run fails, after the others are done.
     """
-    check_parameters(fields, find_table(name).parameters)
+    find_table(name)  # no experiment is taken for one
     asked_for = {"dataset": dataset, "preset": preset, "seeds": seeds, "variant": variant, **fields}
     return table_of(chosen(name, asked_for, train, device), train, device, engine, workers)
 
@@ -110,13 +105,15 @@ def runs_of(name: str, *, train: str = "missing", device: str = "auto", **argume
 def table_of(experiment: "Experiment", train: str, device: str, engine: str, workers: str | int) -> DataFrame:
     """Train what is missing of an experiment, unless never, and return its table; arguments as for `run_table`."""
     from repro.run import device as devices
-    from repro.run.engine import pool_of
+    from repro.run import training
+    from repro.run.engine import pool_of, train_runs
 
     table, asked, store = experiment.declared, experiment.asked(device), Store()
     runs, where = [*asked.values()], devices.resolve(device)
     pool = pool_of(engine, workers, runs, where)  # also where nothing is trained: wrong values are refused
     if train == "missing":
-        _train_missing(table, runs, store, where, pool)
+        code.require_as_imported(table.study.modules)
+        train_runs(runs, functools.partial(training.train, study=table.study, device=where), store, pool=pool)
         table.after(runs, device)
     stored = everything() if train == "never" else with_owners(rows_of(runs, store), exported())
     warn_of_other_code(stored[stored["id"].isin([*asked])])
@@ -138,22 +135,6 @@ def warn_of_other_code(runs: DataFrame, tell: Callable[[str], object] = warn_onc
             named = ", ".join(ids[:3]) + ", ..." * (len(ids) > 3)
             tell(f"{len(ids)} of {len(own)} of your runs of {name} ({named}) were trained by other code than that at "
                  "hand; if `pytest tests/golden/test_golden.py` fails, delete their folders in REPRO_RUNS")
-
-
-def _train_missing(table: Table, runs: Sequence[Run], store: Store, device: "torch.device", pool: "Pool") -> None:
-    """Train the runs that are not finished in REPRO_RUNS; arguments and errors as for `run_table`."""
-    from repro.run import device as devices
-    from repro.run import training
-    from repro.run.engine import train_runs
-
-    code.require_as_imported(table.study.modules)
-    missing = sum(store.folder(run).result is None for run in runs)
-    if missing and devices.first() and sys.stderr.isatty():
-        products = f", matrix products in {devices.precision_of(runs[0].recipe, device)}"
-        tqdm.write(f"training {missing} of {len(runs)} runs, preset {runs[0].preset} on {runs[0].dataset}, in "
-                   f"{store.root}{products if runs[0].recipe.precision == 'auto' else ''}", file=sys.stderr)
-    train = functools.partial(training.train, study=table.study, device=device)
-    train_runs(runs, train, store, pool=pool, say=lambda run: table.outcome(run, store))
 
 
 def finished() -> DataFrame:
@@ -192,8 +173,10 @@ class Data:
     by: str = ""
 
     def of(self, recipe: Any) -> str:
-        """The digest for a recipe, "" where the entry does not say."""
-        return self.digest if isinstance(self.digest, str) else self.digest.get(getattr(recipe, self.by), "")
+        """The digest for a recipe; ValueError names the values of `by` that have one."""
+        if isinstance(self.digest, str):
+            return self.digest
+        return self.digest[choose(f"{self.by} of a digest", getattr(recipe, self.by), self.digest)]
 
 
 @dataclass(frozen=True, kw_only=True, config=ALONE)
@@ -235,7 +218,8 @@ class Experiment:
         With other methods, it keeps those of its fields that one of them uses.
         """
         table = self.declared
-        check_parameters(choices, [name for name in table.parameters if name != "device"])
+        for name in choices:
+            choose("parameter", name, [name for name in table.parameters if name != "device"], TypeError)
         own = {name: choices[name] for name in BESIDE if name in choices}
         further = {name: value for name, value in choices.items() if name not in own}
         other, named = dataclasses.replace(self, **own), table.study.recipe.named_by
@@ -252,15 +236,7 @@ class Experiment:
         try:
             return {run.id: run for run in self.declared.runs(device=device, **known, **self.arguments)}
         except FileNotFoundError as error:
-            if not self.committed:
-                raise
-            raise FileNotFoundError(f"{error}; results that come along are shown without data by train=never, "
-                                    "or on the command line --train never") from error
-
-    @property
-    def at_hand(self) -> "Experiment":
-        """The same on the data that are here."""
-        return dataclasses.replace(self, data=None)
+            raise FileNotFoundError(f"{error}; {committed_of(self.table)}") from error
 
     @property
     def committed(self) -> "Experiment | None":
@@ -308,9 +284,8 @@ class Experiment:
         recipes, data = self.recipes, self.data
         if data and isinstance(data.digest, dict):
             choose("by", data.by, self.declared.study.fields)
-            for value in {getattr(recipe, data.by) for recipe in recipes} - data.digest.keys():
-                raise ValueError(f"data has no digest of {data.by}={value!r}, only of "
-                                 f"{', '.join(map(str, data.digest))}; add it, or leave the value out")
+            for recipe in recipes:
+                data.of(recipe)
 
 
 @functools.cache
@@ -324,13 +299,7 @@ def find(name: str) -> Experiment:
 
     ValueError names those there are, or the file and the entry, with what it lacks or asks for that there is not.
     """
-    known, notebooks = (*papers.saved(), *papers.lines()), manifest.project_root() / "notebooks"
-    if name not in known and name in [path.stem for path in notebooks.glob("*.ipynb")]:
-        raise ValueError(f"{name} is a notebook and no experiment: open notebooks/{name}.ipynb, or give "
-                         f"`papermill notebooks/{name}.ipynb out.ipynb`")
-    if name not in known and name in papers.pictures():
-        raise ValueError(f"{name} is a picture and no experiment: `repro figures {name}` draws it")
-    if choose("experiment", name, known) in papers.lines():
+    if choose("experiment", name, (*papers.saved(), *papers.lines())) in papers.lines():
         return Experiment(name=name, table=name, says=papers.lines()[name])
     file, entry = papers.saved()[name]
     experiment = made(Experiment, f"{file}, entry {name}", entry, name=name)
@@ -411,16 +380,12 @@ def _committed_frames(name: str) -> dict[str, DataFrame]:
 
 
 def committed_of(table: str) -> str:
-    """Which parameters of a notebook, and which command, show committed results of a table, in words."""
+    """What shows committed results of a table, in words."""
     saved = [entry for entry in experiments().values() if entry.data and entry.table == table]
     if not saved:
         return f"no results of {table} are committed"
-    plainest, options = min(saved, key=lambda entry: len(entry.fields)), ""
-    for name in ("dataset", *plainest.fields, "preset", "variant"):
-        if (value := plainest.arguments[name]) not in (None, "none"):
-            options += f" -p {name} {','.join(map(str, swept(value)))}"
-    return (f"committed results of {table} are shown with{options}, or by "
-            f"`repro run {plainest.name} --train never`")
+    name = min(saved, key=lambda entry: len(entry.fields)).name
+    return f"committed results of {table} are shown by `repro run {name} --train never` and repro.results({name!r})"
 
 
 def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Experiment:
@@ -432,7 +397,7 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
     choose("train", train, ("missing", "never"))
     experiment = find(name)
     asked_for = experiment.with_choices(choices)
-    here = asked_for.at_hand
+    here = dataclasses.replace(asked_for, data=None)
     if train == "never":
         if experiment.data and asked_for.recipes <= experiment.recipes:
             return asked_for
@@ -441,9 +406,9 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
             if everything()["id"].isin([*here.asked(device)]).any():
                 return here
             lacking = "nothing is trained on the data that are here"
-        except FileNotFoundError as error:
+        except FileNotFoundError:
             if not committed:
-                raise FileNotFoundError(f"{error}; {committed_of(here.table)}") from error
+                raise
             lacking = f"{committed.dataset} is not here"
         if not committed:
             warn_once(committed_of(here.table))
@@ -454,14 +419,3 @@ def chosen(name: str, choices: Mapping[str, Any], train: str, device: str) -> Ex
         tqdm.write(f"the data at hand are others than those that the committed runs of {name} were trained on: "
                    "what is trained here stands beside them", file=sys.stderr)
     return here
-
-
-def plan(experiment: Experiment, *, device: str, engine: str, workers: str | int) -> str:
-    """What an experiment would cost, see `repro.run.plan.plan`; nothing of it is trained."""
-    from repro.run import device as devices
-    from repro.run import plan as planned
-    from repro.run.engine import pool_of
-
-    runs, study = [*experiment.asked(device).values()], experiment.declared.study
-    where = devices.resolve(device)
-    return planned.plan(runs, study, Store(), where, pool_of(engine, workers, runs, where).workers)

@@ -17,7 +17,7 @@ from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
 from repro.data import manifest
-from repro.experiments import check_parameters, committed_of, find_table, runs_of
+from repro.experiments import committed_of, find_table, runs_of
 from repro.papers.sources import in_terms
 from repro.recipe import choose
 from repro.report.claims import verdict_in_words
@@ -141,7 +141,7 @@ def _checked(namespace: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any
     if "_begun" not in namespace:  # afterwards, a reader's own names are welcome
         for name, value in namespace.items():
             if isinstance(value, PLAIN) and not name.startswith("_") and name not in ("In", "Out"):
-                check_parameters([name], allowed)
+                choose("parameter", name, allowed, TypeError)
     namespace["_begun"] = True
     machine = devices.hardware(devices.resolve(namespace.get("device", "auto")))
     print(f"{machine['device']}, {machine['cores']} cores, torch {machine['torch']}, python {machine['python']}")

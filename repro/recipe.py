@@ -16,26 +16,20 @@ Values = dict[str, tuple[Any, str]]  # a value and its source, by field
 Rows = list[tuple[str, Any, str]]     # name, value and source
 LARGEST = 2**32 - 1  # of a whole number; seeds of every library go up to here
 LONGEST = 1000  # range of whole numbers
-CHOSEN = "chosen here"
 WORDS = {"none": None, "true": True, "false": False}
 EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
 
 
-def choose(parameter: str, value: Any, allowed: Iterable[Any]) -> Any:
-    """`value` if it is one of `allowed`; else ValueError names the closest one, the parameter, the value and these."""
+def choose(parameter: str, value: Any, allowed: Iterable[Any], error: type[Exception] = ValueError) -> Any:
+    """`value` if it is one of `allowed`; else the error names the closest one, the parameter, the value and these."""
     allowed = list(allowed)
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     options = [str(option) for option in allowed]
-    refused = f"{parameter}={value!r} is not one of: {', '.join(options)}"
-    raise ValueError(" ".join(filter(None, (closest(str(value), options), refused))))
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """What a message on a name that does not exist may ask, "did you mean 'taxonomy'?"; "" if none is close."""
-    lowered = {other.lower(): other for other in names}
-    close = difflib.get_close_matches(name.lower(), [*lowered], n=1)
-    return f"did you mean {lowered[close[0]]!r}?" if close else ""
+    lowered = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(str(value).lower(), [*lowered], n=1)
+    hint = f"did you mean {lowered[close[0]]!r}? " if close else ""
+    raise error(f"{hint}{parameter}={value!r} is not one of: {', '.join(options)}")
 
 
 def in_words(changes: Mapping[str, Any]) -> str:
@@ -190,11 +184,8 @@ class Recipe:
 
         TypeError lists the fields if `values` names one that does not exist.
         """
-        names = [field.name for field in dataclasses.fields(cls)]
         for name in values:
-            if name not in names:
-                known = filter(None, (f"its fields are {', '.join(names)}", closest(name, names)))
-                raise TypeError(f"{name!r} is not a field of {cls.__name__}; {'; '.join(known)}")
+            choose(f"field of {cls.__name__}", name, [field.name for field in dataclasses.fields(cls)], TypeError)
         earlier = {field.name: field.metadata.get("before", dataclasses.MISSING) for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in earlier.items() if value is not dataclasses.MISSING} | values)
 
@@ -249,20 +240,6 @@ class Recipe:
         """
         kinds = _types_of(cls)[name]
         return distinct(name, given, (_value(name, part, kinds) for part in swept(given)))
-
-    def described(self, deciding: Mapping[str, str], otherwise: str = CHOSEN) -> Rows:
-        """(field, value, source) for every field; `deciding` says by field who decided on it in the paper's place.
-
-        Of a field that is not in it and leaves the paper's value, that is `otherwise`.
-        """
-        rows, particular = [], self.particular()
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            usual, source = particular.get(field.name, (field.default, field.metadata.get("source", "assumed")))
-            if field.name in deciding or value != usual:
-                source = f"{deciding.get(field.name, otherwise)} (default {usual})"
-            rows.append((field.name, value, source))
-        return rows
 
     def particular(self) -> Values:
         """Where the paper's recipe for this data set and method leaves the defaults, with the sources."""

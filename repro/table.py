@@ -18,13 +18,13 @@ import inspect
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pandas import DataFrame, Series
 
 from repro.data import manifest
-from repro.recipe import CHOSEN, Recipe, Rows, choose, closest, entry_name, parse_numbers
+from repro.recipe import Recipe, Rows, choose, entry_name, parse_numbers
 from repro.report.text import in_text
 from repro.run import code
 from repro.run.store import (
@@ -36,7 +36,6 @@ from repro.run.store import (
     check_parts,
     committed_fields,
     evaluation_of,
-    rows_of,
     warn_once,
 )
 
@@ -223,9 +222,7 @@ class Study:
             if (id := Run(self.name, recipe, *parts).id) != run["id"]:
                 raise ValueError(f"its recipe, seed, data and version are those of {id}")
             # Of a part of the data, or a copy, their name says so, and no change.
-            subset = {"subset": recipe.subset} if "subset" in self.fields else {}
-            if dataset != recipe.dataset or subset.get("subset") not in (None, dataset != run["dataset"]):
-                raise ValueError(f"dataset={run['dataset']!r} is not that of its recipe, {recipe.dataset}")
+            subset = {"subset": dataset != run["dataset"]} if "subset" in self.fields else {}
             made = self.presets[run["preset"]](dataset, getattr(recipe, recipe.named_by), **subset | changes)
             for name, value in made.to_dict().items():
                 if getattr(recipe, name) != value:
@@ -299,11 +296,8 @@ class Table:
         """Raise ValueError if a key of a row is neither a field of the recipe nor what every row is called, in text."""
         fields = self.study.fields
         for name in dict.fromkeys(itertools.chain(*self.rows)):
-            values = [row.get(name) for row in self.rows]
-            if name not in fields and not all(isinstance(value, str) for value in values):
-                hint = closest(name, fields) or "name a field, or give every row a text"
-                raise ValueError(f"{name!r} in rows of {self.name} is no field of {self.study.recipe.__name__}, and "
-                                 f"not what all of them are called, in text: {values}; {hint}")
+            if not all(isinstance(row.get(name), str) for row in self.rows):
+                choose(f"what not all rows of {self.name} are called, in text: field", name, fields)
 
     @property
     def drawing(self) -> "Drawn | None":
@@ -378,13 +372,23 @@ class Table:
 
         shown = max(self.asked(real if dataset is None else dataset, preset, variant, **fields), key=fields_used)
         recipe, row = shown.recipe, self._rows(shown.dataset, shown.preset)[shown.row]
-        usual = self.study.presets[shown.preset](shown.dataset, getattr(recipe, recipe.named_by)).to_dict()
-        of_row = [name for name, value in row.items() if value != FROM_PRESET]
-        deciding = {name: "follows from others" for name, value in recipe.to_dict().items() if value != usual[name]}
-        deciding |= dict.fromkeys(of_row, "this table") | dict.fromkeys(bundle, f"variant {variant}")
-        deciding |= dict.fromkeys(asked, CHOSEN) | {"dataset": "this table" if dataset is None else CHOSEN}
-        described = recipe.described(deciding, f"preset {shown.preset}")
-        return [*(row for row in described if recipe.uses(row[0])), *self.study.constants(recipe)]
+        usual = self.study.presets[shown.preset](shown.dataset, getattr(recipe, recipe.named_by))
+        rows, particular = [], recipe.particular()
+        for field in (field for field in dataclasses.fields(recipe) if recipe.uses(field.name)):
+            name, value = field.name, getattr(recipe, field.name)
+            default, source = particular.get(name, (field.default, field.metadata["source"]))
+            decided = ""  # who decided on it in the paper's place
+            if name in asked or (name == "dataset" and dataset is not None):
+                decided = "chosen here"
+            elif name in bundle:
+                decided = f"variant {variant}"
+            elif name == "dataset" or row.get(name, FROM_PRESET) != FROM_PRESET:
+                decided = "this table"
+            elif value != default:
+                follows = value != getattr(usual, name)
+                decided = "follows from others" if follows else f"preset {shown.preset}"
+            rows.append((name, value, f"{decided} (default {default})" if decided else source))
+        return [*rows, *self.study.constants(recipe)]
 
     def asked(
         self, dataset: str | None = None, preset: str = "auto", variant: str = "none", **fields: Any
@@ -398,7 +402,8 @@ class Table:
         dataset = choose("dataset", self.datasets[0] if dataset is None else dataset, self.datasets)
         if choose("preset", preset, ("auto", *study.presets)) == "auto":
             preset = "quick" if manifest.bundled(dataset) else "paper"
-        check_parameters(fields, self.study.fields)
+        for name in fields:
+            choose("parameter", name, study.fields, TypeError)
         asked = {name: study.recipe.parse(name, value) for name, value in fields.items() if value != "auto"}
         for method in asked.get(named, ()):
             if self.methods is not None:
@@ -456,8 +461,7 @@ class Table:
                 if value != of_row and not isinstance(of_row, tuple) and name not in self.printed_by:
                     changed[name] = value
             yield Run(study.name, recipe, 0, preset, dataset, "", study.version, study.evaluation, changes,
-                      study.trained(recipe, preset), number, called,
-                      {name: getattr(recipe, name) for name in wanted if len(values[name]) > 1}, changed)
+                      study.trained(recipe, preset), number, called, changed)
 
     def numbers(self, by_id: Mapping[str, Run], runs: DataFrame, also: Sequence[str] = ()) -> DataFrame:
         """Our numbers beside the printed ones, a row for each recipe that is finished; see `run_table`.
@@ -495,7 +499,7 @@ class Table:
             table[name] = (means.round().astype(int) if rows[name].dtype.kind in "iu" else means).to_numpy()
         remarks: dict[str, list[tuple[str, ...]]] = {}
         composed: list[list[dict[str, Any]]] = [[] for _ in table.index]
-        told = rows.columns.intersection(["whose", "epochs", "finetune_epochs", "cost"])
+        told = rows.columns.intersection(["whose", "cost"])
         for number, run in zip(groups.ngroup(), rows[told].to_dict("records"), strict=True):
             composed[number].append(run)
         for row, its_runs in zip(in_text(table[columns]).astype(str).itertuples(index=False), composed, strict=True):
@@ -533,22 +537,11 @@ class Table:
         parsed = {name: self.study.recipe.parse(name, given) for name, given in fields.items() if given != "auto"}
         return [name for name, values in parsed.items() if len(values) > 1 or name in self.printed_by]
 
-    def outcome(self, run: Run, store: Store) -> str:
-        """What came of a finished run, in words: our number, of several targets each, and the printed one if any."""
-        parts: dict[str, None] = {}
-        for row in self.numbers({run.id: run}, rows_of([run], store)).to_dict("records"):
-            printed = "" if math.isnan(row["printed"]) else f" (printed {row['printed']:.4g})"
-            parts[f"{row.get('target', self.measures[0])} {row['ours']:.4g}{printed}"] = None
-        return ", ".join(parts) or "finished"  # no row of the table may be about it alone
-
 
 def compositions(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What a reader should know of the mean over these runs: whose they are, and where they differ in how they ran."""
     if replaced := sum(run.get("whose") == "replaces ours" for run in runs):
         yield f"{replaced} of yours in place of ours"
-    for name in ("epochs", "finetune_epochs"):
-        if any(run.get(name) == 0 for run in runs):
-            yield f"{name}=0 trains nothing"
     costs: list[dict[str, Any]] = []
     for run in runs:
         costs += run["cost"] if isinstance(run["cost"], list) else [run["cost"]]  # of several splits
@@ -558,14 +551,6 @@ def compositions(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
             (first, count), *others = counts.most_common()
             yield ", ".join([f"{count} runs {preposition} {first}",
                              *(f"{number} {preposition} {other}" for other, number in others)])
-
-
-def check_parameters(names: Iterable[str], allowed: Sequence[str]) -> None:
-    """Raise TypeError unless all of these are parameters; it names those there are."""
-    for name in names:
-        if name not in allowed:
-            refused = "; ".join(filter(None, (f"parameter={name!r} does not exist", closest(name, allowed))))
-            raise TypeError(f"{refused} (there are: {', '.join(allowed)})")
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -75,7 +75,7 @@ def executed(tmp_path_factory):
 def test_notebooks_that_fail_are_named_with_their_errors_and_left_out(executed):
     failed, cells = executed
     assert sorted(cells) == ["good", "smoke"]
-    assert failed["wrong"].startswith("TypeError: parameter='datset' does not exist; did you mean 'dataset'")
+    assert failed["wrong"].startswith("TypeError: did you mean 'dataset'? parameter='datset' is not one of")
     assert failed["of_a_reader"] == "ValueError: invalid literal for int() with base 10: 'one'"
 
 

@@ -67,7 +67,7 @@ def test_exporting_merges_finished_runs_and_waits_for_another_export(repro, tmp_
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"preset": "paper"}, "preset paper with its changes has "), ({"dataset": "ntu"}, "dataset='ntu' is not "),
+    ({"preset": "paper"}, "preset paper with its changes has "), ({"dataset": "ntu"}, " has dataset='ntu'"),
     ({"seed": 7}, "its recipe, seed, data and version are those of "), ({"version": 9}, "1 runs of later versions"),
 ])
 def test_a_run_that_is_not_what_its_folder_says_is_not_listed_nor_exported(

@@ -37,10 +37,6 @@ def test_a_row_to_compare_with_is_known_before_anything_is_trained(repro, tmp_pa
     assert "\n\nCE over random  " in repro(*SMOKE, "--against", "random", "--all")[1]
 
 
-def test_no_epoch_is_said_to_train_nothing(repro):
-    assert repro(*SMOKE, "--epochs", "0")[1].splitlines()[-1] == "CE: epochs=0 trains nothing"
-
-
 def test_a_plan_trains_nothing_and_leaves_nothing(repro, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train", None)
     status, out, _ = repro(*SMOKE, "--plan")

@@ -8,10 +8,8 @@ import pytest
 from pandas import DataFrame
 
 from repro import doctor
-from repro.audiovisual import recipe as clips
 from repro.doctor import examined_runs
-from repro.experiments import studies
-from repro.run.store import COLUMNS, Run, Store, finished_runs, read_record
+from repro.run.store import COLUMNS, Run, Store, read_record
 from repro.skeleton.recipe import smoke
 from repro.table import Study
 
@@ -132,16 +130,3 @@ def test_locks_that_keep_nobody_away_are_named(tmp_path, monkeypatch):
     message = f"  {tmp_path} is on a file system, or mounted so, that locks do nothing: two processes would train"
     assert count == 1 and lines[-1].startswith(message)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("recipe", "study", "measure"), [
-    (smoke("synthetic", "CE"), "skeletons", "linear"), (clips.smoke("esc50", "cmacc"), "clips", "esc50"),
-], ids=str)
-def test_a_result_without_its_main_measure_is_listed_and_read_by_nothing(runs_root, capsys, recipe, study, measure):
-    runs = [Run(study, recipe, seed, "smoke", recipe.dataset, "d1", studies()[study].version) for seed in (0, 1)]
-    for run, name in zip(runs, (measure, f"{measure}r"), strict=True):
-        Store(runs_root).folder(run).finish({name: 50.0, "cost": RESULT["cost"]})
-    _, (problem,) = found(runs_root)
-    assert problem.startswith(f"the run {runs[1].id} cannot be read and is left out (it lacks {measure}); ")
-    assert studies()[study].tidy(finished_runs(Store(runs_root)))["id"].tolist() == [runs[0].id]
-    assert problem in capsys.readouterr().err

@@ -2,14 +2,12 @@
 
 import ast
 import functools
-import json
 from pathlib import Path
 
 import pytest
 from nursery import python
 
 PACKAGE = Path(__file__).parents[1] / "repro"
-NOTEBOOKS = PACKAGE.parent / "notebooks"
 EXTRAS = ("av", "IPython", "ipywidgets", "jupyterlab", "librosa", "matplotlib", "papermill", "pooch")
 EXTRAS += ("anywidget", "packaging", "plotly", "requests", "safetensors", "seaborn", "statsmodels", "dask")
 EXTRAS += ("distributed",)
@@ -26,7 +24,6 @@ LAYERS = (  # each imports what stands before it, and of its own line only itsel
     ("book", "cli", "doctor", "encoders", "notebook", "__main__"),
 )
 TOGETHER = ({*LAYERS[-1]}, {"papers", "experiments"})  # parts of one line that import each other
-STARTED = {"repro.__main__"}  # as a program
 
 
 def name_of(path):
@@ -38,14 +35,9 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 @functools.cache
 def imported(name):
-    """The modules of the package that one imports."""
-    return modules_of(MODULES[name].read_text()) - {name}
-
-
-def modules_of(code):
-    """The modules of the package that code imports, anywhere in it, also where only its annotations need them."""
+    """The modules of the package that one imports, anywhere in it, also where only its annotations need them."""
     names = []
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -53,7 +45,8 @@ def modules_of(code):
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names += [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-    return {found for each in names if (found := each if each in MODULES else each.rpartition(".")[0]) in MODULES}
+    found = {each if each in MODULES else each.rpartition(".")[0] for each in names}
+    return found & {*MODULES} - {name}
 
 
 def layer(part):
@@ -84,28 +77,6 @@ def test_no_two_files_import_each_other():
     while free := [name for name, others in left.items() if not others & left.keys()]:
         left = {name: others for name, others in left.items() if name not in free}
     assert sorted(left) == []
-
-
-def test_what_a_paper_says_first_imports_nothing():
-    papers = [name for name in MODULES if name.startswith("repro.papers.") and MODULES[name].name == "__init__.py"]
-    assert papers
-    for name in papers:
-        tree = ast.parse(MODULES[name].read_text())
-        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)], name
-
-
-def test_no_module_is_imported_by_nobody():
-    """Papers' modules are imported by name; of which names, their package, tables and what judges claims say."""
-    used = {found for name in MODULES for found in imported(name)} | STARTED
-    cells = [cell for path in NOTEBOOKS.glob("*.ipynb") for cell in json.loads(path.read_text())["cells"]]
-    code = ["".join(cell["source"]).replace("%matplotlib inline", "") for cell in cells if cell["cell_type"] == "code"]
-    used |= {found for text in code for found in modules_of(text)}
-    names = ["repro.papers", "repro.papers.sources", *(name for name in MODULES if name.endswith(".tables"))]
-    naming = [ast.parse(MODULES[name].read_text()) for name in names]
-    constants = [node for tree in naming for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    by_name = {str(node.value).rpartition(".")[2] for node in constants}
-    kept = [name for name in MODULES if MODULES[name].name != "__init__.py" and name not in used]
-    assert [name for name in kept if not (name.startswith("repro.papers.") and name.split(".")[-1] in by_name)] == []
 
 
 def test_the_core_imports_without_the_extras():

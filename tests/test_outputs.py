@@ -80,10 +80,3 @@ def test_a_link_to_a_file_stays_and_a_name_of_ones_home_is_understood(repro, pla
         assert repro(*RUN, "--output", name)[0] == 0
         assert written.read_text().startswith("objectives,")
     assert (places / "to").is_symlink() and not (places / "~").exists()
-
-
-def test_a_pipe_in_the_place_of_the_log_is_refused_before_anything_is_trained(repro, places, monkeypatch):
-    monkeypatch.setattr("repro.run.training.train", no_longer)
-    (places / "runs").mkdir()
-    os.mkfifo(places / "runs" / "finished.log")
-    assert "finished.log is no regular file" in refused(repro(*RUN))

@@ -85,8 +85,8 @@ def test_an_unknown_field_raises():
     for make in (Small.from_dict, lambda values: Small().replace(**values)):
         with pytest.raises(TypeError) as raised:
             make({"name": "ntu", "epoch": 3})
-        fields = "name, epochs, rate, crop, twice, batch, share"
-        assert str(raised.value) == f"'epoch' is not a field of Small; its fields are {fields}; did you mean 'epochs'?"
+        assert str(raised.value) == ("did you mean 'epochs'? field of Small='epoch' is not one of: "
+                                     "name, epochs, rate, crop, twice, batch, share")
 
 
 @pytest.mark.parametrize(("field", "value", "expected"), [
@@ -119,14 +119,6 @@ def test_an_added_field_at_its_earlier_behaviour_alone_keeps_the_id(values):
     assert id_of(Grown(**values, dropped=0)) == id_of(Small(**values)) == id_of(earlier)
     for change in ({}, {"dropped": 0.2}, {"dropped": 0.0, "loss": "squared"}, {"dropped": 0.0, "limit": 9}):
         assert id_of(Grown(**values, **change)) != id_of(Small(**values))
-
-
-def test_described_names_every_source_and_what_left_it():
-    assert Small(epochs=3, crop=None).described({"crop": "a variant", "twice": "the table"}) == [
-        ("name", "ucla", "paper, Table 1"), ("epochs", 3, "chosen here (default 150)"), ("rate", 0.5, "assumed"),
-        ("crop", None, "a variant (default 50)"), ("twice", False, "the table (default False)"),
-        ("batch", 8, "paper"), ("share", 0.5, "paper"),
-    ]
 
 
 @pytest.mark.parametrize(("field", "value"), [("epochs", 2**32), ("rate", -(2**32)), ("crop", 10**400)])

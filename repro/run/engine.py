@@ -1,13 +1,12 @@
 """Many runs: whoever is free claims one, trains it, stores its result, and goes on to the next.
 
-Runs are claimed through the store's locks, which also count how often a command has tried each. So any number of
-processes that go through the same runs share their work: this one, worker processes of this machine, or those of a
+Runs are claimed through the store's locks, each once in an attempt of a command to train what is left. So any number
+of processes that go through the same runs share their work: this one, worker processes of this machine, or those of a
 dask cluster. There is one process for each GPU, which trains several runs in turns, each in a lane of its own.
 """
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import importlib.util
 import itertools
@@ -25,19 +24,18 @@ from typing import Any
 import torch
 from tqdm import tqdm  # never tqdm.auto, whose widgets stand at 0 % in a saved notebook
 
-from repro.data.disk import REMEDIES, naming
+from repro.data.disk import REMEDIES
 from repro.data.parallel import UNGUARDED, processes
 from repro.recipe import choose, parse_number
 from repro.run import device as devices
 from repro.run.device import cores, first, from_first, gpu_names, grouped
 from repro.run.fit import NonFiniteLoss
-from repro.run.store import TRIES, Run, RunFolder, Store
+from repro.run.store import Run, RunFolder, Store
 
 ENGINES = ("auto", "inline", "local", "dask")
 ONE_PROCESS = threading.Lock()  # the threads of a worker of dask have one number of CPU threads, part of a CPU result
 LOST = ChildProcessError("its process was lost (perhaps for want of memory, unless it says why above)")
 Train = Callable[[RunFolder, tqdm], Generator[None, None, dict[str, Any]]]
-Say = Callable[[Run], str]
 Errors = dict[str, Exception]  # by id
 Tell = Callable[[Collection[str]], None]  # of what was finished, and has failed
 
@@ -123,8 +121,6 @@ def pool_of(engine: str, workers: str | int, runs: Sequence[Run], device: torch.
         raise ValueError("engine='dask' needs dask.distributed; install it with: pip install '.[cluster]'")
     if "://" in str(workers):
         return Pool(0, lanes, on_gpu, str(workers))
-    if ":" in str(workers):
-        raise ValueError(f"workers={workers!r} should be a number, or an address such as 'tcp://{workers}'")
     places = torch.cuda.device_count() if on_gpu else cores() // runs[0].recipe.threads
     count = max(1, places) if workers == "auto" else parse_number("workers", workers, least=1)
     if on_gpu and count > places:
@@ -134,9 +130,7 @@ def pool_of(engine: str, workers: str | int, runs: Sequence[Run], device: torch.
     return Pool(0 if engine == "auto" and small else count, lanes, on_gpu)
 
 
-def train_runs(
-    runs: Sequence[Run], train: Train, store: Store, *, pool: Pool = Pool(), say: Say | None = None
-) -> None:
+def train_runs(runs: Sequence[Run], train: Train, store: Store, *, pool: Pool = Pool()) -> None:
     """Bring every run to its result; complete runs are read, half-done ones resumed, those of others waited for.
 
     Args:
@@ -145,8 +139,6 @@ def train_runs(
             strings and a dict "cost". It yields where another lane may have its turn.
         store: where runs live.
         pool: the processes that share the runs. A run's result on a CPU does not depend on it.
-        say: what came of a finished run, in words; with the time left, a line for each is printed and added to
-            `finished.log` of the store.
 
     Raises:
         NonFiniteLoss: after all other runs are done, naming each run that met a non-finite loss.
@@ -154,7 +146,8 @@ def train_runs(
             beside others; at once if no worker comes to its first run.
         OSError: as `Store.require_writable`, before anything is trained.
     """
-    command, workers = secrets.token_hex(8), bool(pool.workers or pool.address)
+    workers = bool(pool.workers or pool.address)
+    again: set[str] = set()  # runs that have failed in a worker once, by id
     failed: dict[str, str] = {}  # what is told of runs that are not tried again, by id
     kind: type[Exception] = NonFiniteLoss
 
@@ -170,30 +163,28 @@ def train_runs(
     while unfinished := from_first(left):
         if first():
             store.require_writable()
-        folders = [store.folder(run) for run in unfinished]
-        before = {folder.run.id: folder.tries(command) for folder in folders}
-        with _progress(folders, store, say) as tell:
+        attempt, folders = secrets.token_hex(8), [store.folder(run) for run in unfinished]
+        with _progress(folders) as tell:
             if workers:
-                errors, broken = _handed_out(unfinished, train, store, pool, command, tell)
+                errors, broken = _handed_out(unfinished, train, store, pool, attempt, tell)
             else:
-                errors, broken = worked(unfinished, train, store, pool.lanes, command, tell), None
-        tried = False
-        for folder in folders:
-            id, tries = folder.run.id, folder.tries(command)
-            if folder.result is None and id not in errors and tries == before[id]:
-                continue  # another command holds it
-            tried, error = True, errors.get(id, LOST)
-            final = not workers or _final(error) or tries == before[id]  # where nothing can be counted
+                errors, broken = worked(unfinished, train, store, pool.lanes, attempt, tell), None
+        still = [folder for folder in folders if folder.result is None]
+        tried = [folder for folder in still if folder.run.id in errors or folder.claimed_in(attempt)]
+        for folder in tried:  # others hold the rest
+            id, error = folder.run.id, errors.get(folder.run.id, LOST)
             told = f"{folder.run}: {_in_words(error)}"
-            if folder.result is None and (final or tries >= TRIES):
-                failed[id] = told if final else f"{told} (tried twice)"
-                kind = kind if isinstance(error, NonFiniteLoss) else ChildProcessError
-            if not final and not before[id] and (folder.result is None or tries >= TRIES):
+            if workers and id not in again and not _final(error):
+                again.add(id)
                 tqdm.write(f"{told}; trying once more", file=sys.stderr)
-        if broken and not tried:
+            else:
+                failed[id] = f"{told} (tried twice)" if id in again else told
+                kind = kind if isinstance(error, NonFiniteLoss) else ChildProcessError
+        idle = not tried and len(still) == len(folders)
+        if broken and idle:
             why = UNGUARDED if isinstance(broken, BrokenProcessPool) else _in_words(broken)
             raise ChildProcessError(f"no worker came to its first run; unless it says why above: {why}") from None
-        if not from_first(functools.partial(bool, tried)):  # others hold what is left
+        if from_first(functools.partial(bool, idle)):
             for run in from_first(left)[:1]:
                 from_first(store.folder(run).wait)
     failed, kind = from_first(lambda: (failed, kind))  # a process group ends as its first process does
@@ -204,18 +195,14 @@ def train_runs(
 
 
 def _handed_out(
-    runs: Sequence[Run], train: Train, store: Store, pool: Pool, command: str, tell: Tell
+    runs: Sequence[Run], train: Train, store: Store, pool: Pool, attempt: str, tell: Tell
 ) -> tuple[Errors, BaseException | None]:
-    """Have the workers of a pool go through the runs once; what they have met, and what has broken one.
-
-    A run whose process is lost, or that ends with an error of its own, is tried once more by the next process that
-    comes to it: one of those that are at work, or of the next round.
-    """
+    """Have the workers of a pool go through the runs once; what they have met, and what has broken one."""
     errors: Errors = {}
     broken: BaseException | None = None
     with (_cluster if pool.address else _local)(pool, runs) as shares:
         lanes = min(pool.lanes, math.ceil(len(runs) / len(shares)))
-        waiting = {executor.submit(worked, share, train, store, lanes, command) for executor, share in shares}
+        waiting = {executor.submit(worked, share, train, store, lanes, attempt) for executor, share in shares}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5)
             tell(errors)
@@ -226,9 +213,9 @@ def _handed_out(
 
 
 def worked(
-    runs: Sequence[Run], train: Train, store: Store, lanes: int, command: str, tell: Tell | None = None
+    runs: Sequence[Run], train: Train, store: Store, lanes: int, attempt: str, tell: Tell | None = None
 ) -> Errors:
-    """Train the runs that no other command holds, so many of them in turns; returns the errors that they met.
+    """Train the runs that nobody else holds or has claimed in this attempt, so many of them in turns; the errors met.
 
     On CUDA each has the stream of its lane: what it has handed to the device runs while others have their turns. A
     worker begins no further run after an error that may have left its process in any state: all but a divergence and
@@ -244,7 +231,7 @@ def worked(
         while waiting or running:
             while waiting and streams:
                 folder = waiting.pop(0)
-                training = _settled(folder, train, steps, command)
+                training = _settled(folder, train, steps, attempt)
                 begun.callback(training.close)  # lets go of the run at once: a traceback keeps all that it meets
                 running.append((folder, streams.pop(), training))
             for lane in [*running]:
@@ -280,34 +267,28 @@ def _final(error: BaseException) -> bool:
     return isinstance(error, NonFiniteLoss) or (isinstance(error, OSError) and error.errno in REMEDIES)
 
 
-def _settled(folder: RunFolder, train: Train, steps: tqdm, command: str) -> Generator[None, None, None]:
-    """Bring a run to its result, in turns, unless another command holds it.
+def _settled(folder: RunFolder, train: Train, steps: tqdm, attempt: str) -> Generator[None, None, None]:
+    """Bring a run to its result, in turns, unless another process holds it, or has claimed it in this attempt.
 
     In a process group the first claims it and writes what comes of it; all of them diverge, as they average losses.
     """
     with contextlib.ExitStack() as held:
 
         def to_be_trained() -> bool:
-            return folder.result is None and held.enter_context(folder.claim(command)) and folder.result is None
+            return folder.result is None and held.enter_context(folder.claim(attempt)) and folder.result is None
 
         if from_first(to_be_trained):
-            try:
-                with devices.enough_memory(folder.run):
-                    result = yield from train(folder, steps)
-                from_first(functools.partial(folder.finish, result))
-            except Exception as error:
-                if _final(error) and first():
-                    with contextlib.suppress(OSError):  # of the disk that is full
-                        folder.give_up(command)
-                raise
+            with devices.enough_memory(folder.run):
+                result = yield from train(folder, steps)
+            from_first(functools.partial(folder.finish, result))
 
 
 @contextlib.contextmanager
-def _progress(folders: Sequence[RunFolder], store: Store, say: Say | None) -> Iterator[Tell]:
+def _progress(folders: Sequence[RunFolder]) -> Iterator[Tell]:
     """A bar of runs, which counts what is trained of each, whoever does it; output that is no terminal has none.
 
-    Gives what brings it up to date, and says what came of each run that was finished since, and how long others will
-    take by what these took.
+    Gives what brings it up to date, and prints the main measures of each run that was finished since, and how long
+    others will take by what these took.
     """
     def done() -> float:
         return round(sum(folder.done for folder in folders), 2)
@@ -315,17 +296,17 @@ def _progress(folders: Sequence[RunFolder], store: Store, say: Say | None) -> It
     def tell(failed: Collection[str]) -> None:
         bar.n = done()
         bar.refresh()
-        for folder in [folder for folder in untold if folder.result is not None]:
+        for folder in [*untold]:
+            if (result := folder.result) is None:
+                continue
             untold.remove(folder)
-            if say and first():
-                line, gained = f"{folder.run}: {say(folder.run)}", bar.n - initial
-                left = len(folders) - bar.n - len(failed)
-                if gained > 0 and left > 0:
-                    line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
+            measures = [f"{name} {result[name]:.4g}" for name in folder.run.recipe.main_measures if name in result]
+            line = f"{folder.run}: {', '.join(measures) or 'finished'}"
+            gained, left = bar.n - initial, len(folders) - bar.n - len(failed)
+            if gained > 0 and left > 0:
+                line += f", about {tqdm.format_interval((time.monotonic() - began) * left / gained)} left"
+            if first():
                 tqdm.write(line, file=sys.stderr)
-                now, path = datetime.datetime.now().astimezone(), store.root / "finished.log"
-                with naming(path), path.open("a") as log:
-                    log.write(f"{now.isoformat(timespec='seconds')} {line}\n")
 
     began, initial, untold = time.monotonic(), done(), [*folders]
     hidden = None if first() else True

@@ -33,7 +33,7 @@ def plan(runs: Sequence[Run], study: Any, store: Store, device: torch.device, pr
     finished = f"{len(runs) - left} of {len(runs)} runs are finished"
     if not left:
         return f"{finished}; nothing is left to train."
-    rows, times, counted, measured = [], [], set(), 0
+    rows, times, counted = [], [], set()
     for alike in by_recipe.values():
         recipe: Any = alike[0].recipe
         devices.begin(device)
@@ -45,7 +45,6 @@ def plan(runs: Sequence[Run], study: Any, store: Store, device: torch.device, pr
         for folder in (store.folder(run).trained_in for run in alike):
             taken = steps if folder in counted else round(trained(folder) * (steps + 1))
             counted.add(folder)
-            measured += 0 < steps <= taken
             seconds.append(first * max(0, steps - taken) / max(1, steps) + after)
         times += seconds
         rows.append({"run": alike[0].label, "runs": len(alike), "steps": steps,
@@ -55,8 +54,7 @@ def plan(runs: Sequence[Run], study: Any, store: Store, device: torch.device, pr
     shared = ""
     if (together := min(processes, left)) > 1:
         shared = f", with {together} processes at least {tqdm.format_interval(max(sum(times) / together, *times))}"
-    only = f", {measured} are measured from weights that are there or come of another" if measured else ""
-    return f"{table}\n{finished}{only}; left are {tqdm.format_interval(sum(times))} of training{shared}.\n{LEFT_OUT}"
+    return f"{table}\n{finished}; left are {tqdm.format_interval(sum(times))} of training{shared}.\n{LEFT_OUT}"
 
 
 def forecast(learner: Learner, device: torch.device) -> float:

@@ -1,7 +1,7 @@
 """Runs on disk: one folder per training, found by the hash of everything its result depends on.
 
     <REPRO_RUNS>/runs/<id>/recipe.json      the run
-                           owner.json       who claimed it last, and how often commands have tried it
+                           owner.json       who claimed it last, and in which attempt
                            progress.jsonl   losses along training; probes.jsonl, what is measured along it
                            checkpoint.pt    everything needed to continue exactly
                            result.json      the run is complete once this exists
@@ -52,7 +52,6 @@ TAKEN = (*COLUMNS, "finished", "named", "measure", "value", "whose")  # columns 
 KINDS = {"cost": dict, "evaluation": int, "select": str}  # in a result; all else are measures, numbers
 UNNAMED_IN_IDS = ("skeletons", "images", "clips")  # the first studies, whose recipes are unlike
 LONGEST = 2**20  # bytes of a description or a result; usual are two thousand
-TRIES = 2  # of a run, by the processes of one command
 LOGS = {"progress": "progress.jsonl", "epochs": "progress.jsonl", "probes": "probes.jsonl"}  # frames of lines
 CLOCK = ("of", "steps_per_epoch", "seconds")  # of a line, which are no measures
 AGAIN = "delete recipe.json and result.json there, and run the table again: what is trained is kept"
@@ -80,7 +79,6 @@ class Run:
         changes: the fields in which the recipe differs from its preset, as that was when it was made.
         trained: the recipe with the settings of the evaluation that its preset has; None if it has them itself.
         row, called: of the table that asks for it, the number of the row, and by column what that is called.
-        swept: the fields of which that row has several values.
         changed: the changes that neither the row sets nor the paper prints a table for.
     """
 
@@ -96,7 +94,6 @@ class Run:
     trained: Recipe | None = dataclasses.field(default=None, compare=False)
     row: int = dataclasses.field(default=0, compare=False)
     called: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
-    swept: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     changed: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
@@ -122,8 +119,8 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What people are told it is, see `repro.recipe.entry_name`: what its row sweeps, and what it changes."""
-        return entry_name(getattr(self.recipe, self.recipe.named_by), {**self.swept, **self.changes})
+        """What people are told it is, see `repro.recipe.entry_name`."""
+        return entry_name(getattr(self.recipe, self.recipe.named_by), self.changes)
 
     def __str__(self) -> str:
         return f"{self.label}, seed {self.seed}"
@@ -221,10 +218,11 @@ class RunFolder:
                 checkpoint.unlink()
 
     @contextlib.contextmanager
-    def claim(self, command: str = "") -> Iterator[bool]:
+    def claim(self, attempt: str = "") -> Iterator[bool]:
         """Hold the lock of the training inside the block, or of the run alone where that training is finished.
 
-        Yields False at once if it is held elsewhere, or this command's processes have tried the run `TRIES` times.
+        Yields False at once if it is held elsewhere, or the run was claimed in this attempt of a command before: then
+        its process was lost, or met an error.
         A lock belongs to the process: it is free again when the process ends, however it ends.
         """
         folder = self._locked
@@ -234,35 +232,30 @@ class RunFolder:
             yield False
             return
         with lock:
-            tries = self.tries(command)
-            if tries < TRIES:
-                remove_half_written(folder)
-                self._own(folder, command, tries + 1)
-            yield tries < TRIES
+            if self.claimed_in(attempt):
+                yield False
+                return
+            remove_half_written(folder)
+            now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+            attempts = _owner(folder).get("attempts", {}) | {self.run.id: attempt}
+            owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now, "attempts": attempts}
+            write_json(folder / "owner.json", owned)
+            yield True
 
-    def tries(self, command: str) -> int:
-        """How often the processes of a command have claimed the run, of a command without name never."""
-        return int(_owner(self._locked).get("tries", {}).get(f"{command} {self.run.id}", 0)) if command else 0
-
-    def give_up(self, command: str) -> None:
-        """Let no further process of a command try the run, whose lock this one holds."""
-        self._own(self._locked, command, TRIES)
+    def claimed_in(self, attempt: str) -> bool:
+        """Whether the run was last claimed in an attempt, which has a name."""
+        return bool(attempt) and _owner(self._locked).get("attempts", {}).get(self.run.id) == attempt
 
     def wait(self) -> None:
         """Return once nobody holds what `claim` would; says for whom it waits."""
-        with alone(self._locked / "lock", f"{owner(self._locked)}, which trains {self.run}, in {self._locked}"):
+        owner = _owner(self._locked)
+        whom = "process {process} on {host} (since {since})".format(**owner) if owner else "another process"
+        with alone(self._locked / "lock", f"{whom}, which trains {self.run}, in {self._locked}"):
             pass
 
     @property
     def _locked(self) -> Path:
         return self.path if self.measured_again else self.trained_in
-
-    def _own(self, folder: Path, command: str, tries: int) -> None:
-        """Say that this process holds the lock, and how often those of the command have."""
-        now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        counts = _owner(folder).get("tries", {}) | {f"{command} {self.run.id}": tries}
-        owned = {"process": os.getpid(), "host": socket.gethostname(), "since": now, "tries": counts}
-        write_json(folder / "owner.json", owned)
 
 
 @functools.cache
@@ -284,7 +277,6 @@ class Store:
         try:
             for folder in (self.root, self.root / "runs"):
                 disk.require_writable(folder)
-            disk.require_regular(self.root / "finished.log")
         except OSError as error:
             raise OSError(f"{folder}, the folder of runs, cannot be written ({error.strerror}); make room or "
                           "give yourself the right to write there, or point REPRO_RUNS at another folder") from error
@@ -307,7 +299,8 @@ class Store:
 
     def path(self, id: str) -> Path:
         """Where the result of a run is, or will be if it is no other measuring of a training."""
-        return self._measured_otherwise.get(id, self.root / "runs" / id)
+        usual = self.root / "runs" / id
+        return usual if (usual / "result.json").exists() else self._measured_otherwise.get(id, usual)
 
     def trained_in(self, id: str) -> Path:
         """Where the weights of a finished run are."""
@@ -334,29 +327,21 @@ def trained(folder: Path) -> float:
         return 0.0
 
 
-def owner(folder: Path) -> str:
-    """Who claimed the run of a folder last, in words."""
-    try:
-        return "process {process} on {host} (since {since})".format(**_owner(folder))
-    except KeyError:
-        return "another process"
-
-
 def _owner(folder: Path) -> dict[str, Any]:
     """The content of `owner.json`, nothing where there is none or it is damaged."""
     try:
         claimed = parse_json(read_file(folder / "owner.json", LONGEST).decode("utf-8"))
-        check_parts(claimed, {}, {"tries": dict})
+        check_parts(claimed, {"process": int, "host": str, "since": str, "attempts": dict})
         return claimed
     except (OSError, ValueError):
         return {}
 
 
-def read_result(path: Path) -> dict[str, Any]:
+def read_result(path: Path, fields: Iterable[str] = (), cost: Kinds = NO_PARTS) -> dict[str, Any]:
     """The content of a `result.json`: "cost", and otherwise measures; ValueError names the file if it is damaged."""
     with reading(path, AGAIN):
         result = parse_json(read_file(path, LONGEST).decode("utf-8"))
-        check_result(result)
+        check_result(result, fields, cost)
     return result
 
 
@@ -365,18 +350,15 @@ def read_record(folder: Path) -> Record:
 
     ValueError names the file if one is damaged or not there, lacks a part, or is of another run than its folder.
     """
-    path, measured_in = folder / "recipe.json", folder / "result.json"
-    metrics = read_result(measured_in)
+    path = folder / "recipe.json"
     with reading(path, AGAIN):
         record = parse_json(read_file(path, LONGEST).decode("utf-8"))
         _check_description(record)
-    with reading(measured_in, AGAIN):
-        check_result(metrics, record["recipe"], COST)
-    record |= {"cost": metrics.pop("cost"), "metrics": metrics}
     if record["id"] != folder.name:
         raise ValueError(f"{path} cannot be read (id={record['id']!r} is not its folder's, {folder.name}); delete "
                          "the folder, whose weights may be another run's too, and run the table again")
-    return record
+    metrics = read_result(folder / "result.json", record["recipe"], COST)
+    return record | {"cost": metrics.pop("cost"), "metrics": metrics}
 
 
 def check_result(result: Record, fields: Iterable[str] = (), cost: Kinds = NO_PARTS) -> None:
@@ -469,13 +451,10 @@ def rows_of(runs: Sequence[Run], store: Store) -> "DataFrame":
 def finished_runs(store: Store, tell: Tell = warn_once) -> "DataFrame":
     """A row for each finished run, by id; one that is damaged is left out, with a line that is printed once."""
     rows: list[Record] = []
-    folders = [path.parent for path in (store.root / "runs").rglob("result.json")]
-    for folder in sorted(folders, key=lambda folder: (folder.name, len(folder.parts))):
+    results = [path for depth in ("*/*", "*") for path in (store.root / "runs").glob(f"{depth}/result.json")]
+    for _, folder in sorted({path.parent.name: path.parent for path in results}.items()):  # no copy of a run counts
         try:
-            record = read_record(folder)
-            if rows and rows[-1]["id"] == record["id"]:
-                raise ValueError("another folder has this run; delete one of them")
-            rows.append(row_of(record))
+            rows.append(row_of(read_record(folder)))
         except ValueError as error:
             tell(f"{folder} is left out: {error}")
     return _table(rows)

@@ -30,7 +30,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     """All that runs have left below a folder and must not depend on what happened on the way, by name of the file."""
     return {
         str(path.relative_to(folder)): _timeless(path) for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("lock", "owner.json", "finished.log") and path.suffix != ".lock"
+        if path.is_file() and path.name not in ("lock", "owner.json") and path.suffix != ".lock"
     }
 
 

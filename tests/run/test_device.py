@@ -1,5 +1,4 @@
 import dataclasses
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -64,14 +63,6 @@ def test_a_precision_that_is_asked_for_is_taken_and_else_what_is_fast_there(able
     assert device.precision_of(Exact(), place) == ("float32" if kind == "cuda" else usual)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_products_have_the_precision_inside_the_block_alone(precision):
-    square = torch.ones(2, 2)
-    with device.autocast(torch.device("cpu"), precision):
-        assert (square @ square).dtype == getattr(torch, precision)
-    assert (square @ square).dtype == torch.float32
-
-
 @pytest.mark.parametrize(("capability", "supported", "flags", "expected"), [
     ("AVX512", True, {"avx512_bf16": True}, True), ("AVX512", True, {"amx_bf16": True}, True),
     ("AVX512", True, {"avx512_bf16": False}, False), ("AVX512", True, {}, False),
@@ -114,17 +105,6 @@ def test_one_thread_takes_subnormal_numbers_for_0_inside_the_block_alone():
         with device.threads(count):
             assert (square_of_a_tiny_gradient() == 0) == (count == 1)
         assert square_of_a_tiny_gradient() > 0
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
-def test_cores_are_those_this_process_may_use():
-    allowed = os.sched_getaffinity(0)
-    assert device.cores() == len(allowed)
-    try:
-        os.sched_setaffinity(0, {min(allowed)})
-        assert device.cores() == 1
-    finally:
-        os.sched_setaffinity(0, allowed)
 
 
 @pytest.mark.parametrize(

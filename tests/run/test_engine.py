@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import itertools
 import json
@@ -47,6 +46,7 @@ def test_what_is_missing_is_trained_in_the_order_asked_for_and_nothing_else(stor
     train_runs([*RUNS[:3], RUNS[0]], train := Trainer(), store)
     assert train.calls == [("CE", 0), ("AE", 0), ("CE", 1)]  # one that is asked for twice is trained once
     before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
+    capsys.readouterr()
     train_runs(RUNS[:3], train := Trainer(), store)
     assert train.calls == [] and capsys.readouterr().err == ""
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
@@ -176,21 +176,19 @@ def test_a_line_for_every_finished_run_says_what_came_of_it_and_the_time_left(
     store, capsys, monkeypatch, started, pool
 ):
     train_runs(RUNS[:1], Trainer(), store)
+    capsys.readouterr()
     clock = itertools.chain([0, 90, 150], itertools.repeat(150))  # at the beginning, and where time left is told
     monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=functools.partial(next, clock)))
     folder = store.folder(RUNS[4]).path
     folder.mkdir(parents=True)
     (folder / "progress.jsonl").write_text('{"step": 50, "of": 100}\n')
     with pytest.raises(NonFiniteLoss):
-        train_runs(RUNS, Trainer(CD=diverge), store, pool=pool, say=lambda run: f"linear {values(store, [run])[0]}")
+        train_runs(RUNS, Trainer(CD=diverge), store, pool=pool)
     told = re.findall(r"(?:AE|CE), seed \d: linear .*", capsys.readouterr().err)
-    logged = [line.split(" ", 1) for line in (store.root / "finished.log").read_text().splitlines()]
-    assert [line for _, line in logged] == told
-    expected = ["AE, seed 0: linear 85.0", "CE, seed 1: linear 88.0", "AE, seed 1: linear 86.0"]
+    expected = ["AE, seed 0: linear 85", "CE, seed 1: linear 88", "AE, seed 1: linear 86"]
     assert [line.partition(", about")[0] for line in told] == expected
     if pool == Pool():  # 4 runs and half of one trained before: 90 s for 1 when 2.5 are left, 150 s for 2, then none
         assert [line.partition(", about ")[2] for line in told] == ["03:45 left", "01:52 left", ""]
-    assert all(datetime.datetime.fromisoformat(when).tzinfo for when, _ in logged)
 
 
 @pytest.mark.parametrize(("pool", "shares", "lanes"), [
@@ -201,9 +199,9 @@ def test_every_process_has_a_share_of_a_column_and_no_more_lanes(store, monkeypa
     """All workers of this machine go through all runs; those of a cluster, of which there are two, have theirs."""
     dealt = []
 
-    def counted(runs, train, store, most, command):
+    def counted(runs, train, store, most, attempt):
         dealt.append((len(runs), most))
-        return worked(runs, train, store, most, command)
+        return worked(runs, train, store, most, attempt)
 
     client = SimpleNamespace(nthreads=lambda: [1, 2], get_executor=lambda **options: ThreadPoolExecutor(1))
     monkeypatch.setattr("distributed.Client", lambda address: contextlib.nullcontext(client))
@@ -223,19 +221,17 @@ def test_an_error_of_a_worker_before_its_first_run_is_told_and_nothing_waits_for
         train_runs(RUNS, Trainer(), store, pool=Pool(2))
 
 
-def test_a_run_that_another_command_trains_is_waited_for_and_its_tries_are_no_tries_of_this_one(store, held, started):
+def test_a_run_that_another_command_trains_is_waited_for_and_is_no_try_of_this_one(store, held, started):
     let_go = held(ELSEWHERE)
     threading.Timer(0.5, let_go.set).start()
     with pytest.raises(ChildProcessError, match=r"1 of 2 runs failed.*\n  AE, seed 0: .* \(tried twice\)\n"):
         train_runs(RUNS[:2], train := Trainer(AE=fail), store, pool=Pool(1))
     assert train.calls == [("AE", 0)] * 2 and values(store, RUNS[:1]) == [1.0]
     folder = store.folder(RUNS[1])
-    for command, tries in (("one", 0), ("two", 0)):
-        assert folder.tries(command) == tries
-        for expected in (True, True, False):
-            with folder.claim(command) as claimed:
-                assert claimed == expected
-    assert folder.tries("one") == folder.tries("two") == 2
+    for attempt in ("one", "two"):
+        for expected in (True, False):
+            with folder.claim(attempt) as claimed:
+                assert claimed == expected and folder.claimed_in(attempt)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -251,17 +247,12 @@ SLOW = Small(threads=4)
 
 
 @pytest.mark.parametrize(("name", "workers", "recipe", "preset", "gpus", "pool"), [
-    ("inline", "auto", Small(), "quick", 0, Pool()), ("inline", 1, Small(), "quick", 0, Pool()),
-    ("local", "auto", Small(), "quick", 0, Pool(6)), ("local", "auto", SLOW, "quick", 0, Pool(1)),
-    ("local", "auto", Small(threads=6), "quick", 0, Pool(1)), ("local", 3, SLOW, "smoke", 0, Pool(3)),
-    ("local", "auto", Small(), "smoke", 0, Pool(6)), ("auto", "auto", Small(), "quick", 0, Pool(6)),
-    ("auto", "auto", Small(), "smoke", 0, Pool()), ("auto", "2", Small(), "smoke", 0, Pool(2)),
-    ("auto", "auto", Idle(), "quick", 0, Pool(6)), ("inline", "auto", Idle(), "quick", 0, Pool()),
-    ("local", "3", SLOW, "quick", 4, Pool(3, 1, True)), ("auto", "auto", Small(), "quick", 4, Pool(4, 1, True)),
+    ("inline", 1, Small(), "quick", 0, Pool()), ("local", "auto", SLOW, "quick", 0, Pool(1)),
+    ("local", 3, SLOW, "smoke", 0, Pool(3)), ("local", "auto", Small(), "smoke", 0, Pool(6)),
+    ("auto", "auto", Idle(), "quick", 0, Pool(6)), ("auto", "auto", Small(), "smoke", 0, Pool()),
+    ("auto", "2", Small(), "smoke", 0, Pool(2)), ("local", "3", SLOW, "quick", 4, Pool(3, 1, True)),
     ("auto", "auto", Idle(), "paper", 3, Pool(3, 8, True)), ("auto", "auto", Idle(), "smoke", 3, Pool(0, 8, True)),
-    ("local", "auto", Idle(), "smoke", 1, Pool(1, 8, True)), ("auto", "auto", Idle(), "quick", 1, Pool(0, 8, True)),
     ("auto", 1, Idle(), "quick", 3, Pool(0, 8, True)), ("inline", "auto", Idle(), "quick", 3, Pool(0, 8, True)),
-    ("inline", "1", Small(), "quick", 0, Pool()), ("dask", "2", Small(), "quick", 0, Pool(2)),
     ("dask", "auto", Small(), "quick", 0, Pool(6)),
     ("dask", "tcp://host:8786", Small(), "quick", 0, Pool(address="tcp://host:8786")),
 ], ids=str)
@@ -286,7 +277,6 @@ def computing_on(monkeypatch, gpus):
       for name in ("auto", "local")),
     ("inline", "8", Small(), 0, r"workers=8 are not started .* leave them out"),
     ("local", "tcp://host:8786", Small(), 0, "workers=tcp://host:8786 is an address; choose engine 'dask' with it"),
-    ("dask", "host:8786", Small(), 0, "'host:8786' should be a number, or an address such as 'tcp://host:8786'"),
     ("locl", "auto", Small(), 0, r"^did you mean 'local'\? engine='locl' is not one of: auto, inline, local, dask$"),
     *((name, workers, Small(), 0, r"^workers=.* should be a whole number of at least 1$")
       for name in ("inline", "local", "auto", "dask") for workers in (0, "two", 1.5, True)),

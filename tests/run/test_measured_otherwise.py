@@ -13,7 +13,7 @@ from other_values import others
 from states import assert_equal_states
 
 from repro import run_table
-from repro.experiments import chosen, find_table, plan
+from repro.experiments import find_table
 from repro.recipe import setting
 from repro.run import training
 from repro.run.engine import Pool, train_runs
@@ -144,18 +144,6 @@ def test_what_is_killed_in_training_goes_on_whichever_of_its_runs_is_asked_for(s
     assert train_all(store, asked)[0]["linear"] == pytest.approx(0.2 * asked.recipe.scale) and taken == [0, 0]
 
 
-def test_the_cost_is_that_of_the_training(store, monkeypatch):
-    train_all(store, HALF)
-    cost = store.folder(HALF).result["cost"]
-    monkeypatch.setattr(training.devices, "cost", lambda device: {"finished": "later", "commit": "another"})
-    monkeypatch.setattr("repro.run.code.identity", lambda modules: "other code")
-    train_all(store, USUAL, TENFOLD)
-    known = {name: value for name, value in cost.items() if name not in ("finished", "peak_mb")}
-    for each in (USUAL, TENFOLD):
-        found = store.folder(each).result["cost"]
-        assert {name: found[name] for name in known} == known and found["finished"] <= cost["finished"]
-
-
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_finished_run_without_weights_stays_as_it_is_and_the_other_trains_itself(store, taken, lost):
     train_all(store, USUAL)
@@ -223,9 +211,6 @@ def test_of_every_study_all_settings_of_the_evaluation_are_measured_without_a_st
     for field in study.recipe.evaluation_fields():  # of a new probe too
         settings = {field: getattr(next(others(usual.recipe, field)), field)} | settings
     run_table(name, **SMOKE, **asked)
-    asked_for = chosen(name, {"preset": "smoke", **asked, **settings}, "missing", "cpu")
-    found = plan(asked_for, device="cpu", engine="auto", workers="auto")
-    assert "0 of 1 runs are finished, 1 are measured from weights" in found
     pretrainer = type(next(study.learners(*_parts(table, asked), CPU)))
     step = pretrainer.step
     monkeypatch.setattr(pretrainer, "step", None)

@@ -121,7 +121,6 @@ def test_of_runs_with_one_training_the_first_alone_takes_its_time_and_of_those_t
     begun(store, runs[2].training, 300)
     learner = Learner(Timed(steps=600, usual=0.5, opening=0.5, costly=0))
     text = plan(runs, study(lambda recipe: iter([learner])), store, CPU, 1)
-    assert "0 of 6 runs are finished, 4 are measured from weights that are there or come of another" in text
     first, second = (line.split() for line in text.splitlines()[1:3])
     assert float(first[-2]) == pytest.approx(1.5 * float(first[-3]), abs=1e-6) and float(second[-2]) == 0
 
