@@ -116,10 +116,3 @@ def test_claims_are_a_table_within_a_hundred_columns(repro):
     unchecked = [name for name, (title, claim) in papers.claims().items()
                  if title == "JCL" and claim.rule == "cannot be checked"]
     assert ids("--paper", "JCL", "--verdict", "cannot be checked") == unchecked and len(unchecked) > 1
-
-
-@pytest.mark.parametrize("option", ["--paper", "--verdict"])
-def test_claims_that_there_are_not_are_refused_with_those_that_there_are(repro, option):
-    status, _, errors = repro("claims", option, "hold")
-    allowed = {"--paper": "all, CM-ACC, JCL, SCE, taxonomy", "--verdict": "all, holds, fails, self-consistent"}
-    assert status == 2 and f"{option[2:]}='hold' is not one of: {allowed[option]}" in errors
