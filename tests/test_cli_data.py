@@ -38,7 +38,7 @@ def test_one_copy_of_a_data_set_at_a_time(repro, tmp_path):
     assert told == ["second.npz has been taken in; --subset takes it"]
     message = refused(repro("run", "image_methods", "--dataset", "cifar10"))
     assert "repro data download cifar10" in message
-    assert message.endswith("; or pass --subset (subset=True) for the copy second.npz\n")
+    assert "; or pass --subset (subset=True) for the copy second.npz; " in message
 
 
 def test_bundled_data_need_no_download(repro, tmp_path):

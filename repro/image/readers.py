@@ -185,8 +185,6 @@ def numpy_file(path: Path, declared: Manifest) -> Pictures:
             if announced > most:
                 raise ValueError(f"it unpacks to {announced:,} bytes, at most {most:,} are read")
             parts = [(np.asarray(file[f"x_{part}"]), np.asarray(file[f"y_{part}"])) for part in PARTS[:2]]
-    except MemoryError:  # which no other file would mend
-        raise
     except Exception as error:  # NumPy raises many kinds where a file holds no array, or one of another kind
         raise ValueError(f"{path} is not an .npz of images and labels: {error}; write it anew with x_train, y_train, "
                          "x_test and y_test") from error

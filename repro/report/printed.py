@@ -29,16 +29,17 @@ def as_printed(name: str) -> DataFrame:
     return _read(name, dtype=str).copy()
 
 
-def of_recipe(name: str, row: Any) -> float:
+def of_recipe(name: str, row: Any, **known: Any) -> float:
     """The printed number of a row of ours (percent), NaN if there is none: of the first line whose fields it has.
 
     Args:
         name: of a printed table of fields of recipes, and `percent`. Where a field is empty any value will do.
         row: has the fields as attributes.
+        known: values of fields that count in place of the row's.
     """
     for line in as_printed(name).to_dict("records"):
         percent = line.pop("percent")
-        if all(str(getattr(row, field)) == value for field, value in line.items() if value):
+        if all(str(known.get(field, getattr(row, field))) == value for field, value in line.items() if value):
             return float(percent)
     return math.nan
 

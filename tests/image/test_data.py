@@ -373,14 +373,3 @@ def test_one_archive_is_taken_in_by_one_command_at_a_time(folders, monkeypatch):
 
     monkeypatch.setattr(readers, "class_folders", while_held)
     assert len(data.take_in("cifar10", path).images) == 20 and held
-
-
-def test_want_of_memory_says_nothing_against_a_file(folders, monkeypatch):
-    np.savez(folders / "mine.npz", x_train=pixels(2, 32))
-
-    def exhausted(*arguments, **options):
-        raise MemoryError("no 3 GB")
-
-    monkeypatch.setattr(np, "load", exhausted)
-    with pytest.raises(MemoryError, match="no 3 GB"):
-        data.take_in("cifar10", folders / "mine.npz")

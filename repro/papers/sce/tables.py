@@ -68,8 +68,7 @@ TABLES = {
         ],
         datasets=DATASETS,
         columns=("method", "temperature", "key_temperature"),
-        printed=lambda row: of_recipe(
-            "temperature_grid_by_recipe", row._replace(dataset=manifest.plain(row.dataset))),
+        printed=lambda row: of_recipe("temperature_grid_by_recipe", row, dataset=manifest.plain(row.dataset)),
         measures=MEASURES,
         plot=Lazy("repro.papers.sce.figures", "temperature_grid"),
     ),
