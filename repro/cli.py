@@ -103,7 +103,7 @@ def run(
         if name:
             experiment = _asked(name, choices)
             of_fields = "\n\n" + _fields(experiment.declared, [("field", "this command"), *experiment.values.items()])
-        print(f"{context.get_help()}{of_fields}")  # not before what is wrong is refused
+        print(f"{context.get_help()}{of_fields}")
         return
     of_tables = {"--train never": train == "never", "--against": against, "--all": every, "--output": output}
     if plan and (beside := [option for option, given in of_tables.items() if given]):

@@ -186,7 +186,7 @@ def load(name: str | Path) -> Encoder:
                 weights[part] = weight.float() if weight.is_floating_point() else weight
         check_parts(texts["provenance"], PROVENANCE)
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # its weights are replaced, others' draws stay
-            view, model, size = _described(texts)
+            view, model, size = _described(texts, len(weights))
         model.load_state_dict(weights, assign=True)
         if infinite := [part for part, weight in weights.items() if not weight.isfinite().all()]:
             raise ValueError(f"{infinite[0]} is not finite")
@@ -196,12 +196,14 @@ def load(name: str | Path) -> Encoder:
     return Encoder(model.eval(), view, size, texts["recipe"], texts["provenance"])
 
 
-def _described(texts: dict[str, dict[str, Any]]) -> tuple[CentredView | RecordedView, nn.Module, int]:
-    """The view, the model and the size of its features that the texts of a file describe."""
+def _described(texts: dict[str, dict[str, Any]], weights: int) -> tuple[CentredView | RecordedView, nn.Module, int]:
+    """The view, the model and the size of its features that the texts of a file of so many weights describe."""
     described = dict(texts["view"])
     if "pipeline" in described:
         known = {"dataset": "synthetic", "subset": False}  # its own data set may be unknown here
         recipe = SkeletonRecipe.from_dict(texts["recipe"] | known)
+        if recipe.layers > weights:  # each has some of its own; to build thousands takes minutes
+            raise ValueError(f"layers={recipe.layers} have {weights} weights")
         return RecordedView(**described), SkeletonModel(recipe, **texts["architecture"]).encoder, recipe.units
     check_parts(described, {"mean": list, "std": list, "size": int, "resize": int, "square": bool})
     mean, std = (tuple(map(float, described.pop(name))) for name in Normalisation._fields)

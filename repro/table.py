@@ -25,7 +25,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.recipe import Recipe, Rows, choose, entry_name, parse_numbers
-from repro.report.text import in_text
+from repro.report.text import spelt
 from repro.run import code
 from repro.run.store import (
     AGAIN,
@@ -502,7 +502,7 @@ class Table:
         told = rows.columns.intersection(["whose", "cost"])
         for number, run in zip(groups.ngroup(), rows[told].to_dict("records"), strict=True):
             composed[number].append(run)
-        for row, its_runs in zip(in_text(table[columns]).astype(str).itertuples(index=False), composed, strict=True):
+        for row, its_runs in zip(spelt(table[columns]).itertuples(index=False), composed, strict=True):
             for remark in compositions(its_runs):
                 remarks.setdefault(remark, []).append(tuple(row))
         table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}

@@ -213,7 +213,7 @@ def test_a_file_that_is_absent_or_from_elsewhere_is_told_what_to_do(tmp_path, sk
     *(("skeletons", texts, {}, message) for texts, message in (
         ({"recipe": None}, "it lacks recipe"), ({"view": "[]"}, "it holds a list"),
         ({"view": {"pipeline": "defualt"}}, "is not one of"), ({"view": {"size": 8}}, ""), ({"architecture": "{}"}, ""),
-        ({"provenance": {"seed": "0"}}, "seed is '0'"),
+        ({"provenance": {"seed": "0"}}, "seed is '0'"), ({"recipe": {"layers": 30_000}}, "layers=30000 have 4 weights"),
         ({"recipe": {"units": 5}}, "gru.weight_hh_l0"), ({"recipe": {"units": "5"}}, ""))),
     *(("pictures", {"view": view}, {}, message) for view, message in (
         ({"mean": [0.5, 0.5]}, "three finite"), ({"std": [0.2, 0.0, 0.2]}, "std above 0"), ({"mean": "abc"}, "mean is"),

@@ -31,6 +31,12 @@ def in_text(rows: DataFrame) -> DataFrame:
     return rows.assign(changed=rows["changed"].map(in_words)) if "changed" in rows else rows
 
 
+def spelt(rows: DataFrame) -> DataFrame:
+    """All values of rows as text, "" where one is missing."""
+    known = in_text(rows)
+    return known.astype(str).where(known.notna(), "")
+
+
 def readable(rows: DataFrame) -> str:
     """What tells rows of `repro.run_table` apart, ours as "67.0 ± 5.5 (2)" (mean, standard deviation, seeds), printed,
     difference.
@@ -59,7 +65,7 @@ def remarks(rows: DataFrame) -> list[str]:
     if rows.empty:
         return lines
     names, _ = _telling_apart(rows)
-    whole = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str).itertuples(index=False)
+    whole = spelt(rows.iloc[:, : rows.columns.get_loc("ours")]).itertuples(index=False)
     labels_of = dict(zip(map(tuple, whole), names.agg(" ".join, axis="columns"), strict=True))
     for remark, named in rows.attrs.get("remarks", {}).items():
         labels = [labels_of[row] for row in named if row in labels_of]
@@ -145,7 +151,7 @@ def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:
 
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
-    named = in_text(rows).iloc[:, : rows.columns.get_loc("ours")].astype(str)
+    named = spelt(rows.iloc[:, : rows.columns.get_loc("ours")])
     chosen = telling_apart(named, named) or [*named.columns[:1]]
     shared = [value if name == "changed" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]

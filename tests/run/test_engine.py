@@ -89,7 +89,7 @@ def test_another_error_stops_at_once(store):
 
 def test_a_run_completed_elsewhere_just_before_it_is_claimed_is_not_trained(store, monkeypatch):
     claim = RunFolder.claim
-    monkeypatch.setattr(RunFolder, "claim", lambda folder, command: folder.finish(ELSEWHERE) or claim(folder, command))
+    monkeypatch.setattr(RunFolder, "claim", lambda folder, attempt: folder.finish(ELSEWHERE) or claim(folder, attempt))
     train_runs(RUNS[:1], train := Trainer(), store)
     assert values(store, RUNS[:1]) == [1.0] and train.calls == []
 

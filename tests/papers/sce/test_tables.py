@@ -7,6 +7,7 @@ from made_up_measures import asked, laid_out
 
 from repro.papers.sce.tables import TABLES
 from repro.report.printed import as_printed
+from repro.report.text import readable
 
 GRID = TABLES["temperature_grid"]
 NAMES = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "stl10": "STL10", "tiny_imagenet": "Tiny-IN"}
@@ -51,3 +52,13 @@ def test_what_differs_in_a_part_is_counted_from_the_preset_of_parts():
     """Which trains ten times as long: runs of ten epochs would not be read otherwise."""
     rows = laid_out(TABLES["image_methods"], "cifar10", preset="quick", subset=True, method="sce", epochs="10,100")
     assert rows[["epochs", "changed"]].to_dict("list") == {"epochs": [10, 100], "changed": [{"epochs": 10}, {}]}
+
+
+def test_the_registered_recipes_show_what_they_use_alone():
+    rows = laid_out(TABLES["registered"], "cifar10", preset="quick", subset=True, epochs="10")
+    assert rows[rows["method"].isin(["random", "supervised"])][["temperature", "strength"]].isna().all(axis=None)
+    title, names, *lines = readable(rows).splitlines()
+    assert "temperature" not in title and "nan" not in readable(rows)
+    assert names.split()[:4] == ["method", "temperature", "key_temperature", "strength"]
+    assert [" ".join(line.split()[:4]) for line in lines[1:4]] == ["supervised 40.2 (1)", "moco 0.2 40.5 (1)",
+                                                                   "ressl 0.1 0.04 40.8"]
