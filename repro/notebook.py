@@ -123,11 +123,11 @@ def differences(numbers: DataFrame, *names: str) -> Markdown:
 
     Beside difference and standard error: the upper limit at 95 %, one-sided as verdicts are; p corrected by Holm over
     these; the difference that four of five such experiments would find, and about how many seeds of each side would
-    show this one as often, unless it lies within its own error.
+    show this one as often, at least the two that an error needs, unless it lies within its own error.
     """
     rows = numbers[numbers["id"].isin(names) & numbers["error"].gt(0) & numbers["runs"].ne("")]
     seeds = rows["runs"].map(lambda runs: harmonic_mean(map(int, runs.split(" and "))))
-    seeds = (seeds * (rows["detectable"] / rows["value"]) ** 2).where(rows["value"].abs() > rows["error"])
+    seeds = (seeds * (rows["detectable"] / rows["value"]) ** 2).clip(lower=2).where(rows["value"].abs() > rows["error"])
     columns = {"": rows["id"], "compared": rows["compared"].map(in_terms), "difference": rows["value"],
                "s.e.": rows["error"], "at most": rows["at_most"], "corrected p": holm(rows["p"]),
                "detectable": rows["detectable"], "seeds": seeds}

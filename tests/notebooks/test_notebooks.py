@@ -180,16 +180,18 @@ def test_our_errors_are_a_line_and_those_of_a_reader_s_own_code_show_the_calls(m
 def test_differences_say_what_they_exclude_and_how_many_seeds_would_show_them():
     """By hand, of errors with many degrees of freedom: t is 1.96 at 95 % and 0.84 at a power of 80 %."""
     rows = {"C1": (0.5, 0.2, (4, 4)), "C2": (-2.0, 1.0, (3, 1)), "C3": (0.1, math.nan, (1, 1)), "C4": (9, 1, (2, 2))}
+    rows["C5"] = rows["C4"]
     numbers = []
     for name, (value, error, runs) in rows.items():
         estimate = Estimate(value, error, 1e6, runs)
         numbers.append({"id": name, "compared": "a over b", "value": value, "error": error, "p": estimate.p(),
                         "at_most": value + 1.645 * error, "detectable": estimate.detectable(),
                         "runs": " and ".join(map(str, runs))})
-    lines = notebook.differences(DataFrame(numbers), "C2", "C1", "C3").data.splitlines()
+    lines = notebook.differences(DataFrame(numbers), "C2", "C1", "C3", "C5").data.splitlines()
     assert lines[0] == "|  | compared | difference | s.e. | at most | corrected p | detectable | seeds |"
     assert lines[2:] == ["| C1 | a over b | 0.500 | 0.200 | 0.829 | 0.025 | 0.560 | 5 |",  # 4 (0.56 / 0.5)^2
-                         "| C2 | a over b | -2.000 | 1.000 | -0.355 | 0.046 | 2.802 | 3 |"]  # 1.5 (2.8 / 2)^2
+                         "| C2 | a over b | -2.000 | 1.000 | -0.355 | 0.046 | 2.802 | 3 |",  # 1.5 (2.8 / 2)^2
+                         "| C5 | a over b | 9.000 | 1.000 | 10.645 | 0.000 | 2.802 | 2 |"]  # an error needs two
 
 
 def test_runs_that_a_notebook_will_show_count_as_finished_ours_where_nothing_is_trained(capsys):
