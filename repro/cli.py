@@ -382,6 +382,7 @@ def report(
 
 @app.command()
 def claims(
+    names: Annotated[list[str] | None, Argument(help="ids such as S15 or T-2; all by default")] = None,
     paper: Annotated[str, Option(help=f"all | {' | '.join(papers.titles().values())}")] = "all",
     verdict: Annotated[str, Option(help="all, or one of those below: those sentences alone")] = "all",
 ) -> None:
@@ -397,7 +398,13 @@ def claims(
     from repro.report.claims import table
 
     claimed, _, discrepancies = judged(paper, verdict=verdict)
-    print(table(claimed, discrepancies[:0] if verdict != "all" else discrepancies))
+    if verdict != "all":
+        discrepancies = discrepancies[:0]
+    for name in names or ():
+        choose("id", name, [*claimed["id"], *discrepancies["id"]])
+    if names:
+        claimed, discrepancies = (rows[rows["id"].isin(names)] for rows in (claimed, discrepancies))
+    print(table(claimed, discrepancies))
 
 
 @app.command()

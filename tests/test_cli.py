@@ -113,6 +113,7 @@ REFUSED = [  # what is typed, and what the message says
     ("data prepare ntu --workers 1000000", "'--workers': Input should be less than or equal to "),
     ("run taxonomy_ucla --train never --workers 0", "workers='0' should be a whole number of at least 1"),
     ("claims --verdict hold", "verdict='hold' is not one of: all, holds, fails, self-consistent"),
+    ("claims S15 T-99", "id='T-99' is not one of: "),
     ("claims --paper jcl", "did you mean 'JCL'? paper='jcl' is not one of: all, CM-ACC, JCL, SCE, taxonomy"),
 ]
 

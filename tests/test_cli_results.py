@@ -116,3 +116,4 @@ def test_claims_are_a_table_within_a_hundred_columns(repro):
     unchecked = [name for name, (title, claim) in papers.claims().items()
                  if title == "JCL" and claim.rule == "cannot be checked"]
     assert ids("--paper", "JCL", "--verdict", "cannot be checked") == unchecked and len(unchecked) > 1
+    assert ids("S15", "T-2", "S6") == ["S6", "S15", "T-2"]
