@@ -122,7 +122,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         return []
     order = {id: place for place, id in enumerate(asked)}
     behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
-    if (behind["whose"] != "ours").any():
+    if not picture and (behind["whose"] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)
     written = [write_frame(in_text(rows), stem.with_suffix(".csv"))]

@@ -181,7 +181,7 @@ class RunFolder:
         if not self.complete or not path.exists():
             return DataFrame()
         if name not in LOGS:
-            return read_frame(path)
+            return read_frame(path).drop(columns="code", errors="ignore")  # by which it is made again, if need be
         recipe: Any = self.run.recipe
         log = _read_log(path).drop(columns=[*CLOCK], errors="ignore")
         if name == "progress":

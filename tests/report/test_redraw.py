@@ -15,6 +15,7 @@ from repro.papers import drawing
 from repro.papers.taxonomy import figures
 from repro.report import plots
 from repro.report.plots import Picture
+from repro.run.store import write_frame, write_json
 
 COLUMN = find("taxonomy_ucla")
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -129,3 +130,19 @@ def test_committed_runs_are_drawn_without_data(tmp_path):
         assert path.read_bytes() == (FIGURES / path.name).read_bytes()
     with pytest.raises(ValueError, match=r"name='none' is not one of: .*cross_modal_synthetic.*along_training_ucla"):
         drawing.redraw(tmp_path, ["none"])
+
+
+def test_a_picture_of_what_own_runs_have_left_is_drawn(tmp_path, monkeypatch):
+    name = "pretext_accuracy_synthetic"
+    rows = pd.read_csv(FIGURES / f"{name}.csv")
+    folder = tmp_path / "runs" / rows["id"].iloc[0]
+    folder.mkdir(parents=True)
+    run = find("cross_modal_synthetic").asked()[folder.name]
+    metrics = {"evaluation": 1, "synthetic_video": 40.0, "synthetic_audio": 30.0}
+    write_json(folder / "recipe.json", run.describe() | {"dataset": rows["dataset"].iloc[0]})
+    write_json(folder / "result.json", metrics | {"cost": {"finished": "2026-01-01", "commit": "0"}})
+    write_frame(rows[rows["id"] == folder.name].assign(accuracy=50.0), folder / "pretext_accuracy.csv")
+    monkeypatch.setenv("REPRO_RUNS", str(tmp_path))
+    written, failed = drawing.redraw(tmp_path, [name])
+    assert not failed and [path.suffix for path in written] == [".csv", ".svg", ".png"]
+    assert (pd.read_csv(written[0]).query("id == @folder.name")["accuracy"] == 50).all()

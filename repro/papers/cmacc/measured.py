@@ -255,7 +255,7 @@ def first_ranked(learner: Pretrainer, index: Tensor, seed: int) -> dict[str, tup
             return (positive > (query @ keys.T).masked_fill(excluded, -torch.inf).amax(1)).cpu()
 
         again = [found(embedded(learner, other, items.cpu(), generator)[2]) for _ in range(AGAIN)]
-        ranked[modality] = found(learner.dictionaries[other].entries.float()), torch.stack(again).float().mean(0)
+        ranked[modality] = found(learner.dictionaries[other].entries.float()), torch.stack(again).double().mean(0)
     return ranked
 
 
