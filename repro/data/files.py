@@ -162,7 +162,7 @@ def download(name: str) -> list[Path]:
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=SECONDS)
     for archive in declared.files:
         path, present = root / archive.name, archive.place(root)
-        if present is None and archive.url is None:
+        if archive.url is None:  # whatever lies there, it may be a part
             raise ValueError(f"data set {name!r} cannot be fetched automatically; {_next_step(declared, path)}")
         if present is None:
             known = f"sha256:{archive.sha256}" if archive.sha256 else f"md5:{archive.md5}"

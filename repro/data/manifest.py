@@ -36,6 +36,7 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[StrictInt | StrictFloat, Field(ge=0, le=1)]  # 0 stays 0, as digests have it
 Deviation = Annotated[Share, Field(gt=0)]
+Checksum = Annotated[str, Field(pattern="^[0-9a-f]+$")]
 Access = Literal["automatic", "form", "derived", "bundled"]
 Names = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(distinct("names", [*names], names)))]
 Columns = Annotated[Mapping[str, Annotated[list, Field(min_length=1)]], Field(min_length=1)]
@@ -50,11 +51,11 @@ class Archive:
     name: Place                   # path below the data root, `box/things.zip`, unpacked `box/things`; or of a folder
     members: Count | None = None  # number of its files, as what follows None if that is not known
     bytes: Count | None = None    # of all of them, however packed
-    digest: str | None = None     # hex sha256 over the sorted files (`files.content_digest`)
+    digest: Checksum | None = None  # hex sha256 over the sorted files (`files.content_digest`)
     folder: Place | None = None   # what it unpacks to, beside it, where that is not named as the archive
     url: str | None = None        # https, of data sets with automatic access, where the archive itself can be fetched
-    md5: str | None = None        # hex, of the archive itself
-    sha256: str | None = None     # hex, likewise; a download is then checked by it instead
+    md5: Checksum | None = None   # hex, of the archive itself
+    sha256: Checksum | None = None  # hex, likewise; a download is then checked by it instead
     size: Count | None = None     # bytes of the archive itself
 
     def places(self, root: Path) -> list[Path]:
@@ -134,6 +135,8 @@ class Skeletons:
     def __post_init__(self) -> None:
         if (joint := max(sum(self.bones, self.axes))) >= self.joints:
             raise ValueError(f"joint {joint} of bones or axes should be from 0 to {self.joints - 1}")
+        if loops := [bone for bone in self.bones if bone[0] == bone[1]]:
+            raise ValueError(f"bone {loops[0]} should connect two joints")
 
 
 @dataclass(frozen=True, kw_only=True, config=DECLARED)

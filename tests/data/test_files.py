@@ -390,16 +390,17 @@ def test_what_is_not_the_declared_archive_leaves_nothing(declare, tmp_path, sent
     assert list(path.parent.iterdir()) == []
 
 
-def test_half_a_download_in_the_place_of_the_archive_is_neither_accepted_nor_lost(declare):
-    path = declare()
+FORM = {"access": "form", "url": None, "size": None}
+
+
+@pytest.mark.parametrize(("there", "declared", "message"), [
+    (CONTENTS[:300], {}, "has 300 of 1,000 bytes; move it away and give the command again"),
+    *((part, FORM, r"cannot be fetched automatically; ask for things\.tar\.gz") for part in (b"", CONTENTS[:300])),
+])
+def test_what_lies_in_the_place_of_an_archive_is_neither_accepted_nor_lost(declare, there, declared, message):
+    path = declare(**declared)
     path.parent.mkdir(parents=True)
-    path.write_bytes(CONTENTS[:300])
-    with pytest.raises(ValueError, match=f"{path} has 300 of 1,000 bytes; move it away and give the command again"):
+    path.write_bytes(there)
+    with pytest.raises(ValueError, match=message):
         download("fetched")
-    assert path.read_bytes() == CONTENTS[:300]
-
-
-def test_a_download_that_cannot_be_automatic_says_how(declare):
-    declare(access="form", url=None, md5=None)
-    with pytest.raises(ValueError, match=r"cannot be fetched automatically; ask for things.tar.gz"):
-        download("fetched")
+    assert path.read_bytes() == there

@@ -117,6 +117,8 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     ({"files": [{"name": "a.zip", "folder": "/etc"}]}, "files.0.folder: '/etc' leads out of the data root"),
     ({"files": [{"name": "a.zip", "url": "http://a.org/a.zip", "md5": "0"}]}, "fetched over https:// and have an md5"),
     ({"files": [{"name": "a.zip", "url": "https://a.org/a.zip"}]}, "fetched over https:// and have an md5"),
+    *(({"files": [{"name": "a.zip", name: ""}]}, f"files.0.{name}: .* should match pattern .*, got ''")
+      for name in ("digest", "md5", "sha256")),
     ({"splits": {"only": {"train": {}, "test": {}, "expects": {}}}}, "splits.only='expects' is not one of: train"),
     (of_part(expect={"trian": 2}), "expect.trian: Input should be 'train', .*'classes', .*, got 'trian'"),
     *((of_part(train=wrong), r"images have one split, \{train: \{part: \[train\]\}, test:")
@@ -136,6 +138,7 @@ WRONG = [  # changes of a declaration, or a whole text, and what is said of it
     (of_part(expect={"train": 2, "test": None}), "the numbers for train and"),
     ({"skeletons": BODY | {"bones": [[0, 1, 2]]}}, r"skeletons.bones.0: .*, got \[0, 1, 2\]"),
     ({"skeletons": BODY | {"bones": [[0, 5]]}}, "joint 5 of bones or axes should be from 0 to 4"),
+    ({"skeletons": BODY | {"bones": [[0, 1], [2, 2]]}}, r"bone \(2, 2\) should connect two joints"),
     ({"skeletons": BODY | {"axes": [0, 1, 2, -1]}}, "skeletons.axes.3: .*equal to 0, got -1"),
     (b"name: [", ""), (b"\xff\xfe", ""), (b"- things", ""), (b"", ""),
     (b"name: things\nname: others", "name stands there twice; take one out"),
