@@ -1,7 +1,6 @@
 """Processes that share work, and work that a thread does ahead. No torch."""
 
 import contextlib
-import functools
 import multiprocessing
 import os
 import signal
@@ -9,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -34,10 +33,8 @@ def processes(count: int, environment: Mapping[str, str] | None = None) -> Itera
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit(1)  # the first process says so
-    context = multiprocessing.get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(
-        count, mp_context=context, initializer=_begin, initargs=(theirs, environment or {}))
+        count, mp_context=multiprocessing.get_context("spawn"), initializer=_begin, initargs=(environment or {},))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as processes have it that are started now
     try:
         for _ in range(count):
@@ -46,9 +43,9 @@ def processes(count: int, environment: Mapping[str, str] | None = None) -> Itera
         yield executor
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        ours.close()
+        for process in [*executor._processes.values()]:
+            process.kill()
         executor.shutdown(cancel_futures=True)
-        theirs.close()
 
 
 def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
@@ -85,21 +82,16 @@ def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
 
 def end_with_parent(*_: object) -> None:
     """Let a worker end with the process that started it, however that ends; whatever is passed is not looked at."""
+    def end(parent: BaseProcess) -> None:
+        parent.join()
+        os._exit(1)
+
     if parent := multiprocessing.parent_process():
-        _end_after(parent.join)
+        threading.Thread(target=end, args=(parent,), daemon=True).start()
 
 
-def _begin(pipe: Connection, environment: Mapping[str, str]) -> None:
-    """Let a worker end when the other end of a pipe is closed, as by the end of the process that holds it."""
+def _begin(environment: Mapping[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(environment)
     tqdm.set_lock(threading.RLock())  # that of all bars; theirs, a semaphore among processes, outlives a sudden end
-    _end_after(functools.partial(pipe.poll, None))
-
-
-def _end_after(wait: Callable[[], object]) -> None:
-    def end() -> None:
-        wait()
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
+    end_with_parent()
