@@ -16,6 +16,7 @@ from smoke_runs import smoke_runs
 
 import repro
 from repro.contrast.active import select
+from repro.contrast.objectives import ressl, sce
 from repro.papers.taxonomy import sequences
 from repro.papers.taxonomy.sequences import augmented, drawn, outlined
 
@@ -117,18 +118,29 @@ def test_skeletons_are_the_sequence_two_views_of_it_and_the_nearest(names):
             np.testing.assert_allclose(points(figure.frames[frame].data[number]), shown, atol=1e-5)
 
 
-def test_the_target_is_that_of_two_views_of_the_sequence(names):
+@pytest.mark.parametrize("weight", [0.4, 0.0])
+def test_the_target_of_two_views_has_the_objective_as_cross_entropy(names, weight):
+    """That of SCE, and without weight that of ReSSL, whose prediction is of the dictionary alone."""
     name, encoder = next(iter(names["encoders"].items()))
-    figure, views = names["targets"](name, 7, weight=0.4), augmented(names["frames"][7, : names["lengths"][7]],
-                                                                      names["recipe"], seed=0)
+    figure, views = names["targets"](name, 7, weight=weight), augmented(names["frames"][7, : names["lengths"][7]],
+                                                                        names["recipe"], seed=0)
     with torch.no_grad():
-        query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]]))
-    bars, dots = figure.data[0], next(trace for trace in figure.data if trace.type == "scatter")
-    assert list(bars.y) == [pytest.approx(0.4)] and len(dots.y) == 41
-    similarities, others = dots.customdata[:, 0], names["features"][name] @ key
-    assert all((others - value).abs().min() < 1e-5 for value in similarities[1:])
-    odds = np.log(dots.y[0] / dots.y[1])
-    assert min(abs(odds - float(query @ (key - row)) / 0.1) for row in names["features"][name]) < 1e-4
+        query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]])).split(1)
+    *bars, dots = figure.data
+    assert {bar.name for bar in bars} == {"positive", "same action", "another action"} and bars[0].x.tolist() == [0]
+    target, similarity = np.zeros(41), np.zeros(41)
+    for bar in bars:
+        target[bar.x], similarity[bar.x] = bar.y, bar.customdata[:, 0]
+    others = names["shown"].drop(7).sample(frac=1, random_state=0).index[:40]
+    negatives = names["features"][name][others.tolist()]
+    np.testing.assert_allclose(similarity[1:], (negatives @ key[0]).sort(descending=True).values, atol=1e-5)
+    assert target[0] == weight and target.sum() == pytest.approx(1) and dots.y.sum() == pytest.approx(1)
+    if weight:
+        entropy, loss = -(target * np.log(dots.y)).sum(), sce(query, key, negatives, 0.1, 0.05, weight)
+    else:
+        entropy = -(target[1:] * np.log(dots.y[1:] / dots.y[1:].sum())).sum()
+        loss = ressl(query, key, negatives, 0.1, 0.05)
+    assert entropy == pytest.approx(float(loss), abs=1e-4)
 
 
 def test_negatives_of_a_step_are_those_that_each_sampler_selects(names):
