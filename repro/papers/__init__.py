@@ -76,9 +76,6 @@ def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
         declared = read_yaml(path)
         if not isinstance(declared, dict):
             raise ValueError(f"{path}: it should be entries by name, NAME: {{says: ..., ...}}")
-        for entry in declared:
-            if not (isinstance(entry, str) and entry):
-                raise ValueError(f"{path}: {entry!r} is no name of an entry; write text, numbers in quotes")
         if twice := declared.keys() & found.keys():
             raise ValueError(f"{path}: {min(twice)} is the name of two entries; rename one")
         found |= {entry: (title, path, declared[entry]) for entry in declared}

@@ -8,22 +8,13 @@ from typing import Any
 
 import matplotlib
 from pandas import DataFrame
-from pydantic.dataclasses import dataclass
 
 from repro import experiments, papers
-from repro.data.disk import made, scratch
+from repro.data.disk import scratch
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run.store import everything, write_frame
 from repro.table import NUMBERS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A title that a person wrote of some rows, an entry of `findings.yaml`."""
-
-    rows: str  # their `digest`
-    says: str
 
 
 def draw(name: str, rows: DataFrame) -> Any:
@@ -54,12 +45,9 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 
 def finding(name: str, rows: DataFrame) -> str:
-    """The title that a person wrote of these rows of an experiment or a picture; "" of other rows."""
-    _, path, entry = papers.entries("findings.yaml").get(name, ("", "", None))
-    if entry is None:
-        return ""
-    title = made(Finding, f"{path}, entry {name}", entry)
-    return title.says if title.rows == digest(rows) else ""
+    """The title that a person wrote in `findings.yaml` of these rows of an experiment or picture; "" of others."""
+    _, _, entry = papers.entries("findings.yaml").get(name, ("", "", {}))
+    return entry["says"] if entry and entry["rows"] == digest(rows) else ""
 
 
 def digest(rows: DataFrame) -> str:
@@ -109,7 +97,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         if len(rows) or not picture.frame:
             rows = picture.rows(rows)
         drawn, shown = picture.plot, rows
-        asked = {id: id for id in rows.get("id", asked)}
+        asked = dict.fromkeys(rows.get("id", asked))
     else:
         experiment = experiments.find(name)
         asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
@@ -120,8 +108,8 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         if required:
             raise ValueError("none of its runs is finished, or has left what it shows; `repro run` trains them")
         return []
-    order = {id: place for place, id in enumerate(asked)}
-    behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
+    ids = [*asked]
+    behind = runs[runs["id"].isin(ids)].sort_values("id", key=lambda column: column.map(ids.index))
     if (behind["whose"] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)

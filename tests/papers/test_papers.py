@@ -81,7 +81,6 @@ WRITTEN = "place: Table 1, says: So it is., rule: above"
     ("experiments", "taxonomy_ucla: {table: sce, says: so}\n", "taxonomy_ucla is the name of two entries"),
     ("experiments", "taxonomy: {table: sce, says: so}\n", "taxonomy is the name of a table, too"),
     ("experiments", "- odd\n", "it should be entries by name"),
-    *(("claims", f"{name}: {{{WRITTEN}}}\n", "is no name of an entry; write") for name in ("10", "~", "true", "''")),
     ("claims", f"S1: {{{WRITTEN}}}\n", "S1 is the name of two entries"),
     ("claims", f"N1: {{{WRITTEN}, frist: {{keys: 1}}}}\n",
      "entry N1: field='frist' is not one of: place, says, .*first"),
