@@ -46,7 +46,7 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 def finding(name: str, rows: DataFrame) -> str:
     """The title that a person wrote in `findings.yaml` of these rows of an experiment or picture; "" of others."""
-    _, _, entry = papers.entries("findings.yaml").get(name, ("", "", {}))
+    _, entry = papers.entries("findings.yaml").get(name, ("", {}))
     return entry["says"] if entry and entry["rows"] == digest(rows) else ""
 
 
