@@ -18,20 +18,16 @@ from repro.table import NUMBERS
 
 
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table or a picture, as its paper draws it.
+    """The figure of a table, as its paper draws it.
 
     Args:
-        name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
-        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored runs, as `run.store.everything` does. ValueError if there are none, or columns are lacking;
+        name: of the table or an experiment; ValueError if there is none or it is not drawn.
+        rows: as `repro.run_table` or `results` return them. ValueError if there are none, or columns are lacking;
             TypeError if they are no DataFrame.
     """
     if not isinstance(rows, DataFrame):
         raise TypeError(f"rows={rows!r} should be a DataFrame, as `repro.results({name!r})` returns it")
-    tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures:
-        shown = pictures[name].rows(rows)
-        return pictures[name].plot(shown, finding(name, shown))
+    tables = papers.tables()
     table = tables[name] if name in tables else experiments.find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     if rows.empty:
