@@ -1,10 +1,11 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
-A paper's own `__init__` has `TITLE` (without it the paper is called as its folder) and `TABLES`, a line for each table,
-and imports nothing: help is quick. Its module `tables` declares them, and how each is drawn. It may have more modules:
-`figures` with `PICTURES`, what is drawn of frames and of several experiments; `claims` with `DERIVED`, tables that its
-claims are held against besides results and printed ones: by name, whose rows they are made of, and the function that
-takes these. Those that no run changes are files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
+A paper's own `__init__` has `TITLE` (without it the paper is called as its folder) and `TABLES`, the names of its
+tables, and imports nothing: help is quick. Its module `tables` declares them, and how each is drawn. It may have more
+modules: `figures` with `PICTURES`, what is drawn of frames and of several experiments; `claims` with `DERIVED`, tables
+that its claims are held against besides results and printed ones: by name, whose rows they are made of, and the
+function that takes these. Those that no run changes are files, `closed_form/NAME.csv` and, of printed numbers,
+`rearranged/NAME.csv`.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
 `words.yaml`, what readers call what these compare, `discrepancies.csv`, `findings.yaml`, the titles of committed
 pictures, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand these to
@@ -53,9 +54,9 @@ def titles() -> dict[str, str]:
     return {paper: titled.get(paper, paper) for paper in folders()}
 
 
-def lines() -> dict[str, str]:
-    """A line for every table, by name."""
-    return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
+def table_names() -> list[str]:
+    """The names of all tables, which need no import of these."""
+    return [name for names in offered("TABLES").values() for name in names]
 
 
 def files(name: str) -> dict[str, Path]:
@@ -82,7 +83,7 @@ def entries(name: str) -> dict[str, tuple[Path, dict[str, Any]]]:
 def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
     """The `entries` of `experiments.yaml`; ValueError if one has the name of a table."""
     found = entries("experiments.yaml")
-    for name in found.keys() & lines().keys():
+    for name in found.keys() & {*table_names()}:
         raise ValueError(f"{found[name][0]}: {name} is the name of a table, too; rename the experiment")
     return found
 

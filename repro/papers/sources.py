@@ -102,7 +102,7 @@ def reader() -> Callable[..., Results]:
     is no experiment or printed table of a name, or if two experiments share runs, and so does this if a name is of two
     of these.
     """
-    runs, known, made = everything(), {*papers.saved(), *papers.lines()}, papers.offered("DERIVED", "claims")
+    runs, known, made = everything(), {*papers.saved(), *papers.table_names()}, papers.offered("DERIVED", "claims")
     derived = papers.joined("derived table", {
         paper: {path.stem: path for kind in FIXED for path in folder.glob(f"{kind}/*.csv")} | made.get(paper, {})
         for paper, folder in papers.folders().items()})

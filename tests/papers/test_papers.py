@@ -8,7 +8,7 @@ from repro import papers
 from repro.papers import sources
 from repro.report import printed
 
-INIT = 'TITLE = "{name}"\nTABLES = {{"{table}": "a line"}}\n'
+INIT = 'TITLE = "{name}"\nTABLES = ("{table}",)\n'
 TABLES = """
 import dataclasses
 from repro.papers.sce.tables import TABLES as OTHERS
