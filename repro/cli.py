@@ -35,7 +35,7 @@ data_app = typer.Typer(**PLAIN, help="Data sets: what is declared and what is he
 results_app = typer.Typer(**PLAIN, help="Finished runs.")
 app.add_typer(data_app, name="data")
 app.add_typer(results_app, name="results")
-NAMES = " | ".join(papers.lines())
+NAMES = " | ".join(papers.table_names())
 PREPARED = "ntu | kinetics700 | kinetics_sound | audioset | ucf101 | hmdb51 | esc50"
 Engine = Literal["auto", "inline", "local", "dask"]
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of recipes are options too

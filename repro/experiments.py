@@ -276,7 +276,7 @@ class Experiment:
 
     def check(self) -> None:
         """Raise ValueError or TypeError for what its table or its recipes have not."""
-        choose("table", self.table, papers.lines())
+        choose("table", self.table, papers.table_names())
         for name in self.fields:
             if name in BESIDE:
                 raise ValueError(f"{name} stands among fields; write it beside them")
@@ -291,7 +291,7 @@ class Experiment:
 @functools.cache
 def experiments() -> dict[str, Experiment]:
     """Every experiment by name: those of each paper, then the tables; raises as `find`."""
-    return {name: find(name) for name in (*papers.saved(), *papers.lines())}
+    return {name: find(name) for name in (*papers.saved(), *papers.table_names())}
 
 
 def find(name: str) -> Experiment:
@@ -299,8 +299,8 @@ def find(name: str) -> Experiment:
 
     ValueError names those there are, or the file and the entry, with what it lacks or asks for that there is not.
     """
-    if choose("experiment", name, (*papers.saved(), *papers.lines())) in papers.lines():
-        return Experiment(name=name, table=name, says=papers.lines()[name])
+    if choose("experiment", name, (*papers.saved(), *papers.table_names())) in papers.table_names():
+        return Experiment(name=name, table=name, says=papers.tables()[name].title)
     file, entry = papers.saved()[name]
     experiment = made(Experiment, f"{file}, entry {name}", entry, name=name)
     try:

@@ -54,7 +54,7 @@ def recipe_asked_for(command):
     for option, value in pairs:
         if option not in OF_RUNS:
             options += [f"--{option}", value] if value not in ("", "True") else [f"--{option}"]
-    return [name, *options] if name in papers.lines() or name in papers.saved() else []
+    return [name, *options] if name in papers.table_names() or name in papers.saved() else []
 
 
 def test_what_is_listed_is_shown_and_the_tests_named_are_there():

@@ -1,10 +1,11 @@
 """The papers: each subpackage is one, with its tables, printed numbers, figures, claims and discrepancies.
 
-A paper's own `__init__` has `TITLE` (without it the paper is called as its folder) and `TABLES`, a line for each table,
-and imports nothing: help is quick. Its module `tables` declares them, and how each is drawn. It may have more modules:
-`figures` with `PICTURES`, what is drawn of frames and of several experiments; `claims` with `DERIVED`, tables that its
-claims are held against besides results and printed ones: by name, whose rows they are made of, and the function that
-takes these. Those that no run changes are files, `closed_form/NAME.csv` and, of printed numbers, `rearranged/NAME.csv`.
+A paper's own `__init__` has `TITLE` (without it the paper is called as its folder) and `TABLES`, the names of its
+tables, and imports nothing: help is quick. Its module `tables` declares them, and how each is drawn. It may have more
+modules: `figures` with `PICTURES`, what is drawn of frames and of several experiments; `claims` with `DERIVED`, tables
+that its claims are held against besides results and printed ones: by name, whose rows they are made of, and the
+function that takes these. Those that no run changes are files, `closed_form/NAME.csv` and, of printed numbers,
+`rearranged/NAME.csv`.
 What it has as data stands beside them: `experiments.yaml`, `claims.yaml` (see `repro.report.claims`),
 `words.yaml`, what readers call what these compare, `discrepancies.csv`, `findings.yaml`, the titles of committed
 pictures, and `verdicts.csv`, what came of each printed table and figure. The command line and notebooks hand these to
@@ -53,45 +54,38 @@ def titles() -> dict[str, str]:
     return {paper: titled.get(paper, paper) for paper in folders()}
 
 
-def lines() -> dict[str, str]:
-    """A line for every table, by name."""
-    return {table: line for of_paper in offered("TABLES").values() for table, line in of_paper.items()}
+def table_names() -> list[str]:
+    """The names of all tables, which need no import of these."""
+    return [name for names in offered("TABLES").values() for name in names]
 
 
 def files(name: str) -> dict[str, Path]:
-    """This file of every paper that has it, by the paper's title; ValueError if one has that of another."""
-    titled = titles()
-    return joined("title", {paper: {titled[paper]: path} for paper, folder in folders().items()
-                            if (path := folder / name).exists()})
+    """This file of every paper that has it, by the name of its package."""
+    return {paper: path for paper, folder in folders().items() if (path := folder / name).exists()}
 
 
-def entries(name: str) -> dict[str, tuple[str, Path, dict[str, Any]]]:
-    """The entries of a file of YAML of all papers, by name: title of the paper, file, and what `made` takes.
+def entries(name: str) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The entries of a file of YAML of all papers, by name: file, and what `made` takes.
 
     Raises:
-        ValueError: as `files`, if one cannot be read, or if two entries have one name.
+        ValueError: if a file cannot be read, or two entries have one name.
     """
-    found: dict[str, tuple[str, Path, dict[str, Any]]] = {}
-    for title, path in files(name).items():
-        declared = read_yaml(path)
-        if not isinstance(declared, dict):
+    declared = {}
+    for paper, path in files(name).items():
+        of_paper = read_yaml(path)
+        if not isinstance(of_paper, dict):
             raise ValueError(f"{path}: it should be entries by name, NAME: {{says: ..., ...}}")
-        for entry in declared:
-            if not (isinstance(entry, str) and entry):
-                raise ValueError(f"{path}: {entry!r} is no name of an entry; write text, numbers in quotes")
-        if twice := declared.keys() & found.keys():
-            raise ValueError(f"{path}: {min(twice)} is the name of two entries; rename one")
-        found |= {entry: (title, path, declared[entry]) for entry in declared}
-    return found
+        declared[paper] = {entry: (path, values) for entry, values in of_paper.items()}
+    return joined(f"entry of {name}", declared)
 
 
 @functools.cache
 def saved() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The `entries` of `experiments.yaml` with their files; ValueError if one has the name of a table."""
+    """The `entries` of `experiments.yaml`; ValueError if one has the name of a table."""
     found = entries("experiments.yaml")
-    for name in found.keys() & lines().keys():
-        raise ValueError(f"{found[name][1]}: {name} is the name of a table, too; rename the experiment")
-    return {name: (path, entry) for name, (_, path, entry) in found.items()}
+    for name in found.keys() & {*table_names()}:
+        raise ValueError(f"{found[name][0]}: {name} is the name of a table, too; rename the experiment")
+    return found
 
 
 @functools.cache
@@ -130,9 +124,9 @@ def claims() -> "dict[str, tuple[str, Claim]]":
     """
     from repro.report.claims import Claim
 
-    known, found = [*discrepancies()["id"]], {}
-    for name, (title, path, entry) in entries("claims.yaml").items():
-        found[name] = title, made(Claim, f"{path}, entry {name}", entry, file=str(path))
+    known, titled, found = [*discrepancies()["id"]], titles(), {}
+    for name, (path, entry) in entries("claims.yaml").items():
+        found[name] = titled[path.parent.name], made(Claim, f"{path}, entry {name}", entry, file=str(path))
         if not found[name][1].says:
             choose(f"{path}: an entry without `says` is of a discrepancy; id", name, known)
     return found
@@ -164,8 +158,9 @@ def _of_every_paper(name: str) -> "DataFrame":
     """The rows of a CSV of every paper that has it, texts, with the paper's title as `paper` and its `folder`."""
     import pandas as pd
 
-    return pd.concat([read_csv(path, dtype=str, na_values="").assign(paper=title, folder=path.parent.name)
-                      for title, path in files(name).items()], ignore_index=True)
+    titled = titles()
+    return pd.concat([read_csv(path, dtype=str, na_values="").assign(paper=titled[paper], folder=paper)
+                      for paper, path in files(name).items()], ignore_index=True)
 
 
 def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -174,5 +169,5 @@ def joined(what: str, of_papers: Mapping[str, Mapping[str, Any]]) -> dict[str, A
     for paper, declared in of_papers.items():
         for name in declared:
             if (other := owners.setdefault(name, paper)) != paper:
-                raise ValueError(f"the papers {other} and {paper} have both a {what} {name!r}; rename one of them")
+                raise ValueError(f"the papers {other} and {paper} both have the {what} {name!r}; rename one of them")
     return {name: of_papers[paper][name] for name, paper in owners.items()}

@@ -8,39 +8,26 @@ from typing import Any
 
 import matplotlib
 from pandas import DataFrame
-from pydantic.dataclasses import dataclass
 
 from repro import experiments, papers
-from repro.data.disk import made, scratch
+from repro.data.disk import scratch
 from repro.recipe import choose
 from repro.report.text import in_text, remarks
 from repro.run.store import everything, write_frame
 from repro.table import NUMBERS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A title that a person wrote of some rows, an entry of `findings.yaml`."""
-
-    rows: str  # their `digest`
-    says: str
-
-
 def draw(name: str, rows: DataFrame) -> Any:
-    """The figure of a table or a picture, as its paper draws it.
+    """The figure of a table, as its paper draws it.
 
     Args:
-        name: of the table, an experiment or a picture; ValueError if there is none or it is not drawn.
-        rows: as `repro.run_table` or `results` return them; of a picture of a frame, as `frames` does, and of another
-            one all stored runs, as `run.store.everything` does. ValueError if there are none, or columns are lacking;
+        name: of the table or an experiment; ValueError if there is none or it is not drawn.
+        rows: as `repro.run_table` or `results` return them. ValueError if there are none, or columns are lacking;
             TypeError if they are no DataFrame.
     """
     if not isinstance(rows, DataFrame):
         raise TypeError(f"rows={rows!r} should be a DataFrame, as `repro.results({name!r})` returns it")
-    tables, pictures = papers.tables(), papers.pictures()
-    if name in pictures:
-        shown = pictures[name].rows(rows)
-        return pictures[name].plot(shown, finding(name, shown))
+    tables = papers.tables()
     table = tables[name] if name in tables else experiments.find(name).declared
     choose("name", table.name, [known for known, declared in tables.items() if declared.plot])
     if rows.empty:
@@ -54,12 +41,9 @@ def draw(name: str, rows: DataFrame) -> Any:
 
 
 def finding(name: str, rows: DataFrame) -> str:
-    """The title that a person wrote of these rows of an experiment or a picture; "" of other rows."""
-    _, path, entry = papers.entries("findings.yaml").get(name, ("", "", None))
-    if entry is None:
-        return ""
-    title = made(Finding, f"{path}, entry {name}", entry)
-    return title.says if title.rows == digest(rows) else ""
+    """The title that a person wrote in `findings.yaml` of these rows of an experiment or picture; "" of others."""
+    _, entry = papers.entries("findings.yaml").get(name, ("", {}))
+    return entry["says"] if entry and entry["rows"] == digest(rows) else ""
 
 
 def digest(rows: DataFrame) -> str:
@@ -109,7 +93,7 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         if len(rows) or not picture.frame:
             rows = picture.rows(rows)
         drawn, shown = picture.plot, rows
-        asked = {id: id for id in rows.get("id", asked)}
+        asked = dict.fromkeys(rows.get("id", asked))
     else:
         experiment = experiments.find(name)
         asked, rows, usual = experiment.asked(), experiment.rows(runs), experiment.declared.title
@@ -120,8 +104,8 @@ def _draw(name: str, runs: DataFrame, stem: Path, required: bool) -> list[Path]:
         if required:
             raise ValueError("none of its runs is finished, or has left what it shows; `repro run` trains them")
         return []
-    order = {id: place for place, id in enumerate(asked)}
-    behind = runs[runs["id"].isin(order)].sort_values("id", key=lambda column: column.map(order))
+    ids = [*asked]
+    behind = runs[runs["id"].isin(ids)].sort_values("id", key=lambda column: column.map(ids.index))
     if not picture and (behind["whose"] != "ours").any():
         for line in remarks(rows):
             print(f"{name}: {line}", file=sys.stderr)

@@ -24,39 +24,31 @@ def links(rows: DataFrame) -> Series:
 
 
 def beside(numbers: DataFrame) -> DataFrame:
-    """What `beside.csv` chooses to show first: the paper's number or order, and ours.
+    """What `beside.csv` chooses to show first: the paper's number or order, as it is typed there, and ours.
 
-    Its column `ours` names a difference of a claim ("C93: gradient over random"), or a row of an experiment by a query
-    ("taxonomy_ucla: objectives == 'CE'"), which has the printed number, too. Else `printed` names a difference of a
-    claim about printed numbers, and `on` the data of these. Each may name all of a claim ("C24"), which are shown from
-    the least to the greatest. What names nothing is shown.
+    Its column `ours` names a difference of a claim ("C93: gradient over random"), all of one ("C67"), which are shown
+    from the least to the greatest, or a row of an experiment by a query ("taxonomy_ucla: objectives == 'CE'"). What
+    names nothing is shown.
 
     Args:
         numbers: of `repro.papers.sources.judged`.
     """
     rows = read_csv(FOLDER / "beside.csv", dtype=str).merge(verdicts()[["paper", "place", "folder", "verdict"]])
-    differences = {f"{number.id}: {number.compared}": number for number in numbers.itertuples()}
-    least, greatest = (numbers.groupby("id")["value"].agg(which) for which in ("min", "max"))
-    errors, seeds = numbers.groupby("id")["error"].max(), numbers.groupby("id")["runs"].first()
-    shown = []
-    for row in rows.itertuples():
-        ours, theirs = row.ours, row.printed
-        name, colon, query = ours.partition(": ")
-        if number := differences.get(ours):
-            ours = f"{difference_in_words(number.value, number.error, number.p)} ({number.runs})"
+    differences, ours = {f"{number.id}: {number.compared}": number for number in numbers.itertuples()}, []
+    for text in rows["ours"]:
+        name, colon, query = text.partition(": ")
+        of_claim = numbers[numbers["id"] == text]
+        if number := differences.get(text):
+            text = f"{difference_in_words(number.value, number.error, number.p)} ({number.runs})"
         elif colon:
-            found = results(name).query(query)
-            ours, theirs = measured(found)[0], f"{found['printed'].item():.2f}"
-        elif ours in least:
-            ours = f"{least[ours]:+.1f} to {greatest[ours]:+.1f}, s.e. at most {errors[ours]:.1f} ({seeds[ours]})"
-        if theirs in differences:
-            theirs = f"{differences[theirs].value:+.1f}"
-        elif theirs in least:
-            theirs = f"{least[theirs]:+.1f} to {greatest[theirs]:+.1f}"
-        shown.append({"the paper": f"{theirs} on {row.on}" if row.on else theirs, "ours": ours})
+            text = measured(results(name).query(query))[0]
+        elif len(of_claim):
+            least, greatest, error = of_claim["value"].min(), of_claim["value"].max(), of_claim["error"].max()
+            text = f"{least:+.1f} to {greatest:+.1f}, s.e. at most {error:.1f} ({of_claim['runs'].iloc[0]})"
+        ours.append(text)
     return DataFrame({
         "paper": rows["paper"], "table or figure": links(rows), "what": rows["what"], "run on": rows["ran"],
-        **DataFrame(shown), "verdict on the whole": rows["verdict"]})
+        "the paper": rows["printed"], "ours": ours, "verdict on the whole": rows["verdict"]})
 
 
 def fixed_before() -> DataFrame:

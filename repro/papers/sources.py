@@ -102,7 +102,7 @@ def reader() -> Callable[..., Results]:
     is no experiment or printed table of a name, or if two experiments share runs, and so does this if a name is of two
     of these.
     """
-    runs, known, made = everything(), {*papers.saved(), *papers.lines()}, papers.offered("DERIVED", "claims")
+    runs, known, made = everything(), {*papers.saved(), *papers.table_names()}, papers.offered("DERIVED", "claims")
     derived = papers.joined("derived table", {
         paper: {path.stem: path for kind in FIXED for path in folder.glob(f"{kind}/*.csv")} | made.get(paper, {})
         for paper, folder in papers.folders().items()})
@@ -116,8 +116,7 @@ def reader() -> Callable[..., Results]:
         if name.startswith(LOG):
             return _log(name.removeprefix(LOG))
         if name not in derived:
-            results = by_seed(experiments.find(name), runs)
-            return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
+            return by_seed(experiments.find(name), runs)
         if isinstance(derived[name], Path):
             return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]
@@ -193,28 +192,23 @@ def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> 
     found = compared(by_seed(experiment, everything()), {}, dict(base))
     width = max(map(len, found), default=0)
     return "\n".join(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}"
-                     for name, number in found.items()) or "no other row is finished"
+                     for name, number in found.items()) or "no other row is finished that differs in this alone"
 
 
 def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]:
     """The fields and values that `values`, a comma list, names a row by: "random,256"; nothing needs to be finished.
 
-    Raises:
-        ValueError: if no row has all of these values, or every row.
+    ValueError if no row has all of these values.
     """
     columns = [*experiment.declared.shown, *experiment.declared.columns_asked(experiment.fields)]
     rows = [_shown(run, columns) for run in experiment.rows_asked]
-    given, known = [value.strip().removesuffix(".0") for value in values.split(",")], []
-    for row in rows:
-        places = {str(value).removesuffix(".0"): column for column, value in row.items()}
-        if {*given} <= {*places}:
-            named = {places[value]: row[places[value]] for value in given}
-            if all(named.items() <= other.items() for other in rows):
-                raise ValueError(f"against={values!r} is what all rows have; name one, or add others")
-            return named
-        known += [value for value in places if value not in known]
+    places = [{str(value).removesuffix(".0"): column for column, value in row.items()} for row in rows]
+    given = [value.strip().removesuffix(".0") for value in values.split(",")]
     for value in given:
-        choose("against", value, known)
+        choose("against", value, dict.fromkeys(itertools.chain(*places)))
+    for row, place in zip(rows, places, strict=True):
+        if {*given} <= {*place}:
+            return {place[value]: row[place[value]] for value in given}
     raise ValueError(f"against={values!r} names no row: none has all of these values; give those of one")
 
 

@@ -20,7 +20,7 @@ def redraw(folder, runs=None, *saved, pictures=None, titled=True):
     """
     runs = pd.DataFrame(columns=COLUMNS) if runs is None else runs
     by_name = {experiment.name: experiment for experiment in saved}
-    titles = dict.fromkeys(by_name, ("", None, {"rows": "", "says": "Of other rows"})) if titled else {}
+    titles = dict.fromkeys(by_name, ("", {"rows": "", "says": "Of other rows"})) if titled else {}
     with (patch.object(drawing, "everything", lambda: runs.assign(whose="ours")),
           patch.object(papers, "pictures", lambda: pictures or {}),
           patch.object(papers, "saved", lambda: by_name),

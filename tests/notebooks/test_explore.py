@@ -16,6 +16,7 @@ from smoke_runs import smoke_runs
 
 import repro
 from repro.contrast.active import select
+from repro.contrast.objectives import sce
 from repro.papers.taxonomy import sequences
 from repro.papers.taxonomy.sequences import augmented, drawn, outlined
 
@@ -117,18 +118,20 @@ def test_skeletons_are_the_sequence_two_views_of_it_and_the_nearest(names):
             np.testing.assert_allclose(points(figure.frames[frame].data[number]), shown, atol=1e-5)
 
 
-def test_the_target_is_that_of_two_views_of_the_sequence(names):
+def test_the_target_of_two_views_has_the_objective_as_cross_entropy(names):
     name, encoder = next(iter(names["encoders"].items()))
-    figure, views = names["targets"](name, 7, weight=0.4), augmented(names["frames"][7, : names["lengths"][7]],
-                                                                      names["recipe"], seed=0)
+    figure = names["targets"](name, 7, weight=0.4)
+    views = augmented(names["frames"][7, : names["lengths"][7]], names["recipe"], seed=0)
     with torch.no_grad():
-        query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]]))
-    bars, dots = figure.data[0], next(trace for trace in figure.data if trace.type == "scatter")
-    assert list(bars.y) == [pytest.approx(0.4)] and len(dots.y) == 41
-    similarities, others = dots.customdata[:, 0], names["features"][name] @ key
-    assert all((others - value).abs().min() < 1e-5 for value in similarities[1:])
-    odds = np.log(dots.y[0] / dots.y[1])
-    assert min(abs(odds - float(query @ (key - row)) / 0.1) for row in names["features"][name]) < 1e-4
+        query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]])).split(1)
+    *bars, dots = figure.data
+    target, similarity = np.zeros(41), np.zeros(41)
+    for bar in bars:
+        target[bar.x], similarity[bar.x] = bar.y, bar.customdata[:, 0]
+    negatives = names["features"][name][names["shown"].drop(7).sample(frac=1, random_state=0).index[:40].tolist()]
+    np.testing.assert_allclose(similarity[1:], (negatives @ key[0]).sort(descending=True).values, atol=1e-5)
+    loss = sce(query, key, negatives, temperature=0.1, key_temperature=0.05, weight=0.4)
+    assert -(target * np.log(dots.y)).sum() == pytest.approx(float(loss), abs=1e-4) and target[0] == 0.4
 
 
 def test_negatives_of_a_step_are_those_that_each_sampler_selects(names):

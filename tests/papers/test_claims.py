@@ -3,7 +3,6 @@
 Numbers are typed from other calculations than those of the package: by hand, or from the tables of the papers.
 """
 
-import dataclasses
 import json
 import re
 import zlib
@@ -97,19 +96,6 @@ def test_all_that_papers_offer_is_used_and_all_that_claims_name_is_there(read):
             assert len(read(name).rows)
         else:
             assert name in derived or experiments.find(name)
-
-
-def test_a_row_that_scatters_is_left_out_of_paired_errors(committed, read):
-    """In Zipf's pool OHEM scatters 4.7 times as far as the median sampler; CM-ACC without the layer on drawings."""
-    found = number(committed, "C80", "gradient over feature, diversity_zipf, video")
-    assert found["value"] > 0 and found["p"] == pytest.approx(0.032, abs=0.001)
-    active = number(committed, "C92", "CM-ACC over XMoCo, new_drawings")
-    assert active["value"] < 0 and active["p"] == pytest.approx(0.032, abs=0.001)
-    rows = read("cross_modal_with_headroom").rows.query("target == 'new_drawings'")
-    runs = rows.pivot(index="seed", columns="approach", values="ours")
-    alone = stats.ttest_rel(runs["CM-ACC (w/o fcl)"], runs["XMoCo (w/o fcl)"])
-    active = number(committed, "C95", "CM-ACC (w/o fcl) over XMoCo (w/o fcl), new_drawings")
-    assert active["p"] == pytest.approx(alone.pvalue)
 
 
 def test_how_categories_differ_is_told_of_all_encoders_together(committed, read):
@@ -401,16 +387,6 @@ def test_registered_sentences_compare_what_their_page_says():
         assert sorted(number.value for number in estimates.values()) == pytest.approx(differences), name
         assert registered[name].blocks == 3 and {number.runs for number in estimates.values()} == {(3, 3)}
         assert registered[name].rule == ("below" if name == "V3" else "above")
-
-
-def test_smoke_runs_judge_nothing(monkeypatch):
-    assert len(sources.reader()("taxonomy_synthetic").rows)
-    smoke = dataclasses.replace(experiments.find("taxonomy_synthetic"), preset="smoke")
-    runs = DataFrame([finished_row(run, linear=50.0) for run in smoke.asked().values()])
-    assert len(sources.by_seed(smoke, runs).rows)
-    monkeypatch.setattr(sources, "everything", lambda: runs)
-    monkeypatch.setattr(experiments, "find", lambda name: smoke)
-    assert sources.reader()("taxonomy_synthetic").rows.empty
 
 
 def test_experiments_that_share_runs_are_not_compared_and_equal_numbers_are_no_equal_runs(read):

@@ -1,10 +1,9 @@
-"""Figures of images: heat maps of temperatures, and histograms."""
+"""Figures of images: accuracies by temperature, and histograms."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from drawn import assert_legible
-from matplotlib.collections import QuadMesh
 from pandas import DataFrame
 
 from repro.papers.jcl import figures as jcl
@@ -31,30 +30,19 @@ def agreement_table(images=1000, d=512) -> DataFrame:
     return table.assign(d=d, seed=np.tile(np.arange(2), images), preset="quick", dataset="cifar10 (mine.npz)")
 
 
-def values(figure) -> dict[str, np.ndarray]:
-    """Those of each panel, by its title."""
-    found = {}
-    for axes in figure.axes:
-        mesh, = (part for part in axes.collections if isinstance(part, QuadMesh))
-        found[axes.get_title(loc="left")] = mesh.get_array()
-    return found
-
-
 def test_grid_shows_every_value():
-    figure = sce.temperature_grid(grid_table())
-    found = values(figure)
-    assert list(found) == ["SCE, ours", "SCE, printed", "ReSSL, ours"]
-    expected = printed("sce_temperature").query("dataset == 'CIFAR10'").iloc[:, 2:].to_numpy()
-    np.testing.assert_allclose(found["SCE, ours"], expected - 3)
-    np.testing.assert_allclose(found["SCE, printed"], expected)
-    missing = np.ma.getmaskarray(found["ReSSL, ours"])[0]
-    np.testing.assert_array_equal(missing, [True, False, False, True, True, True, True, False])
-    np.testing.assert_array_equal(found["ReSSL, ours"].compressed(), [88.0, 87.0, 20.0])
-    assert_legible(figure)
-    unprinted = values(sce.temperature_grid(grid_table("digits").assign(printed=NAN)))
-    assert list(unprinted) == ["SCE, ours", "ReSSL, ours"]
-    with pytest.raises(ValueError, match="duplicate"):
-        sce.temperature_grid(pd.concat([grid_table(), grid_table()]))
+    table = grid_table()
+    found = sce.TEMPERATURE_GRID.data(table).sort_values("x").groupby(["unit", "line"])["value"].agg(list).to_dict()
+    expected = printed("sce_temperature").query("dataset == 'CIFAR10'").set_index("tau").drop(columns="dataset")
+    assert found.pop(("accuracy, ours (%)", r"ReSSL, $\tau$ = 0.1")) == [88.0, 87.0, 20.0]
+    assert len(found) == 4
+    for tau, values in expected.iterrows():
+        line = rf"SCE, $\tau$ = {tau}"
+        assert found["accuracy, ours (%)", line] == pytest.approx(list(values - 3))
+        assert found["accuracy, printed (%)", line] == list(values)
+    assert_legible(sce.TEMPERATURE_GRID(table))
+    unprinted = sce.TEMPERATURE_GRID.data(grid_table("digits").assign(printed=NAN))
+    assert unprinted["unit"].unique().tolist() == ["accuracy, ours (%)"]
 
 
 def test_the_terms_of_the_objective_add_up_to_the_loss():
@@ -64,15 +52,14 @@ def test_the_terms_of_the_objective_add_up_to_the_loss():
     assert rest["nats"].tolist() == [0.0, 0.5]
 
 
-def test_histograms_have_a_line_at_the_medians_of_the_images_that_are_known():
+def test_histograms_have_a_line_at_the_medians():
     table = agreement_table()
-    table.loc[0, "similarity"] = NAN
     figure = jcl.similarity_variance(table)
     medians = table.groupby("model")["similarity"].median()
     np.testing.assert_allclose(
         [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"], medians)
     assert [text.get_text().split(", median")[0] for text in figure.legends[0].get_texts()] == [
-        "JCL, 999 images", "MoCo v2, 1,000 images"]
+        "JCL, 1,000 images", "MoCo v2, 1,000 images"]
     assert_legible(figure)
     with pytest.raises(ValueError, match=r"one d; this table has \[128, 512\]"):
         jcl.similarity_variance(pd.concat([agreement_table(), agreement_table(d=128)]))

@@ -41,10 +41,8 @@ DOWN = Plot(caption="Names.", x="method", panel="size", names={"a": "the first"}
 
 
 def drawn_values(figure) -> np.ndarray:
-    """Both coordinates of every point of a line, and the numbers in cells of heat maps."""
+    """Both coordinates of every point of a line."""
     parts = [part for axes in figure.axes for line in axes.lines for part in (line.get_xdata(), line.get_ydata())]
-    parts += [np.ma.filled(part.get_array(), np.nan) for axes in figure.axes for part in axes.collections
-              if part.get_array() is not None]
     return np.concatenate([np.ravel(np.asarray(part, float)) for part in parts if len(np.ravel(part))])
 
 

@@ -29,6 +29,7 @@ UNIFORM = "uniform draws, closed form"
 FREQUENT = {"balanced": "equally frequent", "zipf": "Zipf's frequencies"}  # categories of a pool
 POOL = ("frequency", "sampler", "batch", "expected")
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
+KEYS = {"accuracy": "keys of the dictionary", "accuracy_again": "encoded again, of age 0"}  # which a query is held to
 
 
 APPROACHES = Plot(
@@ -144,29 +145,22 @@ AFTERWARDS = Plot(
 
 
 def ranked_first(rows: DataFrame) -> DataFrame:
-    """Means over seeds of the categories of highest and of lowest accuracy, for each kind of queries and of keys."""
+    """The categories of highest and of lowest accuracy, from the highest down, for each kind of queries and of keys."""
     parts = []
     for query, name in SEEN.items():
-        groups = rows[rows["query"] == query].groupby("category")
-        means = groups["accuracy"].mean().sort_values(ascending=False, kind="stable")
+        asked = rows[rows["query"] == query].assign(query=f"queries of {name}")
+        means = asked.groupby("category")["accuracy"].mean().sort_values(ascending=False, kind="stable")
         shown = [*means.index[:BEST], *means.index[BEST:][-WORST:]]
-        for keys, column in (("stored", "accuracy"), ("again", "accuracy_again")):
-            if column in rows:
-                parts.append(DataFrame({
-                    "query": f"queries of {name}", "category": shown, "keys": keys,
-                    "ours": groups[column].mean()[shown], "std": groups[column].std()[shown],
-                    "n_seeds": rows["seed"].nunique(),
-                }))
-    return pd.concat(parts, ignore_index=True).assign(
-        dataset=style.only(rows, "dataset"), preset=style.only(rows, "preset"))
+        parts.append(asked.set_index("category").loc[shown].reset_index())
+    known = ["query", "category", "seed", "dataset", "preset"]
+    return pd.concat(parts).melt(known, rows.columns.intersection([*KEYS]), var_name="keys", value_name="ours")
 
 
 PRETEXT = Plot(
     caption="How often the positive of a query ranks first among the keys of the dictionary, by category: the "
     "categories in which this succeeds most and least often. Where it was measured, beside it the same among keys of "
     "the dictionary's items encoded again as training encoded them, of which none is old. Source: Fig. 6.",
-    x="category", hue="keys", panel="query", prepare=ranked_first,
-    lines={"stored": "keys of the dictionary", "again": "encoded again, of age 0"},
+    x="category", hue="keys", panel="query", lines=KEYS, prepare=ranked_first,
     ylabel="positive ranks first (% of queries)",
 )
 

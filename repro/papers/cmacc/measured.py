@@ -91,10 +91,22 @@ def _pretext_accuracy(run: Run, device: torch.device) -> DataFrame:
     learner = restored(run, CLIPS, device)
     index = _sampled(learner, 4 if run.preset == "smoke" else PAIRS, run.seed)
     categories = np.array(learner.data.classes)[learner.data.categories[index]]
-    rows = pd.concat(
-        DataFrame({"query": query, "category": categories, "accuracy": stored, "accuracy_again": again})
-        for query, (stored, again) in first_ranked(learner, index, run.seed).items())
-    groups = rows.groupby(["query", "category"], sort=False)
+    for encoder in (learner.towers, learner.keys):
+        encoder.eval()
+    embeddings = {modality: embedded(learner, modality, index) for modality in MODALITIES}
+    learner.keys.train()  # for the dictionary's items
+    generator, parts = torch.Generator().manual_seed(run.seed), []
+    for modality, other in OTHER.items():
+        query, items = learner.finished(embeddings[modality][0]), learner.entries[other].entries.flatten()
+        positive = (query * embeddings[other][2]).sum(1)
+        own = index.to(device).unsqueeze(1) == items                                                            # (n, K)
+        keys = [learner.dictionaries[other].entries.float()]
+        keys += [embedded(learner, other, items.cpu(), generator)[2] for _ in range(AGAIN)]
+        others = [(query @ part.T).masked_fill(own & learner.recipe.own_excluded, -torch.inf).amax(1) for part in keys]
+        first, *again = [(positive > nearest).cpu().double() for nearest in others]
+        parts.append(DataFrame({"query": modality, "category": categories, "accuracy": first,
+                                "accuracy_again": torch.stack(again).mean(0)}))
+    groups = pd.concat(parts).groupby(["query", "category"], sort=False)
     shares = 100.0 * groups[["accuracy", "accuracy_again"]].mean()
     shares.insert(0, "pairs", groups.size())
     return shares.reset_index().assign(method=run.recipe.method, seed=run.seed)
@@ -235,35 +247,9 @@ def embedded(
     return query, hidden, learner.finished(key)
 
 
-def first_ranked(learner: Pretrainer, index: Tensor, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
-    """By the modality of the queries: whether the positive of each item of `index` (n,) ranks first, (n,) on the CPU.
-
-    The first is among the keys of the dictionary as they are; the second among those of its items encoded again, as the
-    share of `AGAIN` draws of views, of this seed. The learner contrasts across modalities.
-    """
-    for encoder in (learner.towers, learner.keys):
-        encoder.eval()
-    rows, ranked = {modality: embedded(learner, modality, index) for modality in MODALITIES}, {}
-    learner.keys.train()
-    generator = torch.Generator().manual_seed(seed)
-    for modality, other in OTHER.items():
-        query, items = learner.finished(rows[modality][0]), learner.entries[other].entries.flatten()
-        positive = (query * rows[other][2]).sum(1)
-        own = index.to(learner.device).unsqueeze(1) == items                                                    # (n, K)
-
-        def found(keys: Tensor, query=query, positive=positive, excluded=own & learner.recipe.own_excluded) -> Tensor:
-            return (positive > (query @ keys.T).masked_fill(excluded, -torch.inf).amax(1)).cpu()
-
-        again = [found(embedded(learner, other, items.cpu(), generator)[2]) for _ in range(AGAIN)]
-        ranked[modality] = found(learner.dictionaries[other].entries.float()), torch.stack(again).double().mean(0)
-    return ranked
-
-
 def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
     """Random training pairs, at most so many of each category, category by category; unlabelled ones have none."""
     members = drawn(learner.members, len(learner.members), torch.Generator().manual_seed(seed))
     categories = learner.data.categories[members]
-    parts = [members[categories == category][:most] for category in categories.unique().tolist() if category >= 0]
-    if not parts:
-        raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
-    return torch.cat(parts)
+    return torch.cat([members[categories == category][:most]
+                      for category in categories.unique().tolist() if category >= 0])

@@ -69,12 +69,12 @@ def similarity_variance(table: DataFrame, title: str = "") -> Figure:
 
     Source: JCL supplement, Figure M.3.
     """
-    d, known = style.only(table, "d"), table.dropna(subset="similarity")
+    d = style.only(table, "d")
     colours = {"JCL": style.BLUE, "MoCo v2": style.VERMILLION}
     grid = seaborn.displot(
-        known, x="similarity", hue="model", hue_order=[*colours], palette=colours, bins=40, stat="percent",
+        table, x="similarity", hue="model", hue_order=[*colours], palette=colours, bins=40, stat="percent",
         common_norm=False, element="step", fill=False, legend=False)
-    for model, values in known.groupby("model")["similarity"]:
+    for model, values in table.groupby("model")["similarity"]:
         grid.ax.axvline(values.median(), color=colours[model], linestyle="--", linewidth=0.8,
                         label=f"{model}, {len(values):,} images, median {values.median():.3f}")
     grid.ax.set(xlabel="mean similarity a of an image's augmentations", ylabel="images (%)")

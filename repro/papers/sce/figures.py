@@ -3,18 +3,12 @@
 import math
 
 import pandas as pd
-import seaborn
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from repro.report import style
 from repro.report.plots import Picture, Plot
-from repro.report.text import PLUS_MINUS
 
 NAMES = {"random": "random initialisation", "moco": "MoCo v2", "ressl": "ReSSL", "jcl": "JCL",
          "vanilla": "vanilla keys", "sce": "SCE", "supervised": "supervised"}
-HEAT = LinearSegmentedColormap.from_list("pale to blue", ["#EDF4FA", "#6FB1D9"])  # dark text is legible on all of it
 TERMS, REST = "mean over the\nepoch (nats)", "loss less the\nweighted sum (nats)"
 
 
@@ -59,42 +53,22 @@ OBJECTIVE_PARTS = Plot(
 )
 
 
-@style.styled()
-def temperature_grid(table: DataFrame, title: str = "") -> Figure:
-    """Linear-probe accuracy of SCE by the temperature of the query and that of the target, ours and printed, and of
-    ReSSL. Each has colours of its own; nothing printed is shown on bundled data.
+def by_temperatures(rows: DataFrame) -> DataFrame:
+    """Rows of `temperature_grid` as lines over the target's temperature, in a panel for ours and one for printed ones.
 
-    Args:
-        table: one row per cell: method ("sce" or "ressl"), temperature (tau), key_temperature (tau_m), ours, std,
-            n_seeds, printed, preset, dataset; accuracies in percent, temperatures without unit.
-
-    Raises:
-        ValueError: if the table has a cell twice.
-
-    Source: SCE supplement, Table 2.
+    On bundled data nothing printed is shown.
     """
-    ours = table.assign(of=table["method"].map(NAMES) + ", ours", value=table["ours"])
-    theirs = table[table["method"] == "sce"].assign(of="SCE, printed", value=table["printed"], std=math.nan)
-    maps = pd.concat([ours, theirs]).dropna(subset="value")
-    names = [name for name in ("SCE, ours", "SCE, printed", "ReSSL, ours") if name in {*maps["of"]}]
-    inches = [0.3 + 0.3 * maps.loc[maps["of"] == name, "temperature"].nunique() for name in names]
-    grid = seaborn.FacetGrid(maps, row="of", row_order=names, sharey=False, gridspec_kws={"height_ratios": inches})
-    grid.map_dataframe(_heat_map, key_temperatures=sorted(table["key_temperature"].unique()))
-    grid.set_titles("{row_name}").set_axis_labels(r"temperature of the target $\tau_m$", "")
-    return style.finish(grid.figure, 0.4 + sum(inches), title, style.heading(table))
+    lines = rows.assign(line=rows["method"].map(NAMES) + rows["temperature"].map(r", $\tau$ = {:g}".format))
+    theirs = lines.assign(ours=lines["printed"], std=math.nan, unit="accuracy, printed (%)")
+    both = pd.concat([lines.assign(unit="accuracy, ours (%)"), theirs])
+    return both.assign(printed=math.nan).dropna(subset="ours")
 
 
-def _heat_map(data: DataFrame, key_temperatures: list[float], **_: object) -> None:
-    """Temperatures downwards, key temperatures across; values and deviations written into the cells."""
-    written = [f"{mean:.2f}" + ("" if math.isnan(deviation) else f"\n{PLUS_MINUS}{deviation:.1f}")
-               for mean, deviation in zip(data["value"], data["std"], strict=True)]
-    grid = data.assign(text=written).pivot(index="temperature", columns="key_temperature", values=["value", "text"])
-    values, texts = (grid[name].reindex(columns=key_temperatures) for name in ("value", "text"))
-    axes = seaborn.heatmap(
-        values.astype(float), annot=texts, fmt="", cmap=HEAT, cbar=False, linewidth=0.6,
-        annot_kws={"color": style.INK, "linespacing": 1.0}, xticklabels=[f"{key:.2f}" for key in key_temperatures],
-        yticklabels=[rf"$\tau$ = {temperature:g}" for temperature in grid.index])
-    axes.tick_params(length=0, rotation=0)
+TEMPERATURE_GRID = Plot(
+    caption="Linear-probe accuracy of SCE by the temperatures of query and target, and of ReSSL; ours, and where they "
+    "may be shown the printed ones. Source: SCE supplement, Table 2.",
+    x="key_temperature", hue="line", prepare=by_temperatures, xlabel=r"temperature of the target $\tau_m$",
+)
 
 
 def of_first_run(rows: DataFrame) -> DataFrame:

@@ -70,6 +70,6 @@ TABLES = {
         columns=("method", "temperature", "key_temperature"),
         printed=lambda row: of_recipe("temperature_grid_by_recipe", row, dataset=manifest.plain(row.dataset)),
         measures=MEASURES,
-        plot=Lazy("repro.papers.sce.figures", "temperature_grid"),
+        plot=Lazy("repro.papers.sce.figures", "TEMPERATURE_GRID"),
     ),
 }
