@@ -59,12 +59,12 @@ class Estimate(NamedTuple):
         """Half the width of the two-sided interval of that level."""
         return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
 
-    def detectable(self, power: float = 0.8, level: float = 0.95) -> float:
-        """The least true difference that this error lets see, two-sided at 1 - `level`, with a probability of `power`.
+    def detectable(self) -> float:
+        """The least true difference that this error lets see, two-sided at 0.05, with a probability of 0.8.
 
-        By the quantiles of Student's t, (t_(1+level)/2 + t_power) error, which is near that of its noncentral form.
+        By the quantiles of Student's t, (t_0.975 + t_0.8) error, which is near that of its noncentral form.
         """
-        return self.reach(level) + float(special.stdtrit(self.df, power)) * self.error
+        return self.reach() + float(special.stdtrit(self.df, 0.8)) * self.error
 
 
 class Deviation(NamedTuple):

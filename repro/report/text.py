@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -14,7 +14,6 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
 MEASURE = ("run the table without --train never, which measures them again; of one that has lost its weights delete "
            "the folder first")
-MOST_NAMED = 4  # rows that a remark is about by name
 LONGEST = 60    # text of a cell on a terminal
 DATA_NAMES = {  # what readers call data sets; words of a paper are in its `words.yaml`
     "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
@@ -48,9 +47,13 @@ def readable(rows: DataFrame) -> str:
     origin = f"{rows['dataset'].iloc[0]}, {' and '.join(rows['preset'].unique())} recipe"
     title = "\n".join(textwrap.wrap(", ".join([origin, *shared]), WIDTH))
     cut = table.map(lambda text: text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
-    widths = [max(map(len, [name, *cut[name]])) for name in cut]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in [[*cut], *cut.to_numpy().tolist()]]
-    return "\n".join([title, *lines]) + below
+    return "\n".join([title, *in_columns([[*cut], *cut.to_numpy().tolist()])]) + below
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, its texts below one another."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def remarks(rows: DataFrame) -> list[str]:
@@ -69,10 +72,8 @@ def remarks(rows: DataFrame) -> list[str]:
     labels_of = dict(zip(map(tuple, whole), names.agg(" ".join, axis="columns"), strict=True))
     for remark, named in rows.attrs.get("remarks", {}).items():
         labels = [labels_of[row] for row in named if row in labels_of]
-        further = f" and {len(labels) - MOST_NAMED} more" * (len(labels) > MOST_NAMED)
-        who = "all rows" if len(labels) == len(rows) > 1 else ", ".join(labels[:MOST_NAMED]) + further
         if labels:
-            lines.append(f"{who}: {remark}")
+            lines.append(f"{'all rows' if len(labels) == len(rows) > 1 else ', '.join(labels)}: {remark}")
     return lines
 
 
