@@ -235,16 +235,13 @@ class Agreement(NamedTuple):
     ceiling_r: float
 
 
-def agreement(
-    runs: DataFrame, printed: Series, *, deviation: float | None = None, seed: int = 0
-) -> Agreement:
+def agreement(runs: DataFrame, printed: Series, *, deviation: float | None = None) -> Agreement:
     """A column of ours against a printed one, see `Agreement`.
 
     Args:
         runs: ours; every row has a run.
         printed: one number for each row of `runs`, by row.
         deviation: s_p of all rows; by default pooled over all but those of `scattered`, which are best left out.
-        seed: of permutations and simulated runs.
 
     Raises:
         ValueError: if a row has no run or no printed number, or there are fewer than three.
@@ -254,7 +251,7 @@ def agreement(
     if lacking or len(ours) < 3:
         raise ValueError(f"{len(ours)} rows, of which {', '.join(lacking) or 'none'} lack a run or a printed number; "
                          "compare three or more that have both")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     deviation = pooled(runs.drop(index=scattered(runs.std(axis=1)))).value if deviation is None else deviation
     shuffled = permutations(theirs, generator)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))
