@@ -260,6 +260,7 @@ def results_list(
     Example: repro results list --mine --dataset ucla
     """
     from repro.experiments import finished
+    from repro.report.text import in_columns
 
     if dataset is not None:
         choose("dataset", dataset, manifest.names())
@@ -275,7 +276,7 @@ def results_list(
     for run in ours_first.to_dict("records"):
         value = f"{run[run['measure']]:.2f}" if run["measure"] else "-"
         rows.append((*(str(run[name]) for name in columns), value, entry_name(run["named"], run["changes"])))
-    print("\n".join(_in_columns(rows)))
+    print("\n".join(in_columns(rows)))
 
 
 @results_app.command("export")
@@ -457,13 +458,9 @@ def _asked(name: str, choices: Mapping[str, str]) -> "Experiment":
 
 def _fields(table: "Table", rows: Sequence[tuple[str, ...]]) -> str:
     """Rows about fields, then the data sets and methods of a table."""
-    lines = _in_columns(rows)
+    from repro.report.text import in_columns
+
+    lines = in_columns(rows)
     for name, values in (("dataset", table.datasets), (table.study.recipe.named_by, table.known_methods)):
         lines.append(f"{name} is one of: {', '.join(values)}")
     return "\n".join(lines)
-
-
-def _in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """A line for each row, its texts below one another."""
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    return ["  ".join([*map(str.ljust, row, widths), row[-1]]) for row in rows]

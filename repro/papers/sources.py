@@ -31,7 +31,7 @@ from repro.report.claims import (
     listed,
 )
 from repro.report.printed import printed
-from repro.report.text import DATA_NAMES, telling_apart
+from repro.report.text import DATA_NAMES, in_columns, telling_apart
 from repro.run.store import Run, everything
 
 PRINTED_TABLE, LOG = "printed/", "log/"  # before the name of what is no experiment
@@ -190,9 +190,8 @@ def _shown(run: Run, columns: Iterable[str]) -> dict[str, Any]:
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
     """Each finished row minus the one of these values, all else equal, a line each, with the errors of claims."""
     found = compared(by_seed(experiment, everything()), {}, dict(base))
-    width = max(map(len, found), default=0)
-    return "\n".join(f"{name:<{width}}  {difference_in_words(number.value, number.error, number.p())}"
-                     for name, number in found.items()) or "no other row is finished that differs in this alone"
+    rows = [(name, difference_in_words(number.value, number.error, number.p())) for name, number in found.items()]
+    return "\n".join(in_columns(rows)) or "no other row is finished that differs in this alone"
 
 
 def row_named(experiment: experiments.Experiment, values: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from repro.data import manifest
 from repro.recipe import choose
 from repro.report import statistics
 from repro.report.statistics import Estimate, holm
-from repro.report.text import WIDTH
+from repro.report.text import WIDTH, in_columns
 from repro.run import device as devices
 
 VERDICTS = HOLDS, FAILS, CONSISTENT, CONTRADICTS, UNDECIDED, NOT_RUN, CANNOT = (
@@ -331,10 +331,9 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
     measure, = listed(claim.measure)
     runs, kinds = runs_of(rows, measure)
     own = runs[runs.index.isin([*names])]
-    deviations = statistics.deviations(own, kinds[own.index])
+    deviations = statistics.deviations(own, kinds)
     printed = rows.groupby("recipe")["printed"].first()[own.index].dropna()
-    away = {recipe: statistics.from_printed(own, recipe, number, deviations)
-            for recipe, number in printed.items()}
+    away = {recipe: statistics.from_printed(own, recipe, number, deviations) for recipe, number in printed.items()}
     unfinished = [name for recipe, name in names.items() if recipe not in own.index]
     numbers = {names[recipe]: number for recipe, number in away.items()}
     numbers |= dict.fromkeys([*unfinished, *lacking], MISSING)
@@ -418,18 +417,13 @@ def held(claim: Claim, read: Callable[..., Results]) -> tuple[str, float, str, N
     Raises:
         ValueError: if there is no such experiment, rule or measure, or as `compared`.
     """
-    judged = choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) in RULES
-    results = read(*listed(claim.experiment)) if judged or claim.experiment else None
-    if not judged:
+    if choose("rule", claim.rule, (*RULES, NOT_RUN, CANNOT)) not in RULES:
         return claim.rule, math.nan, "", {}
     if claim.margin < 0 and claim.rule in ("within", "gap shrinks", "agrees"):
         raise ValueError(f"margin={claim.margin:g} should be at least 0 with the rule {claim.rule}")
-    results = results._replace(blocks=claim.blocks)
-    if len(results.rows):
-        apart = ("seed", *results.apart, *claim.first, *(claim.second if isinstance(claim.second, dict) else ()))
-        measures = results.rows.select_dtypes("number").columns.difference(apart, sort=False)
-        for name in listed(claim.measure):
-            choose("measure", name, measures)
+    results = read(*listed(claim.experiment))._replace(blocks=claim.blocks)
+    for name in listed(claim.measure) if len(results.rows) else ():
+        choose("measure", name, results.rows.select_dtypes("number").columns)
     numbers_of, decision = RULES[claim.rule]
     numbers = {} if results.rows.empty and results.unfinished.empty else numbers_of(claim, results)
     if all(math.isnan(number.value) for number in numbers.values()):
@@ -523,10 +517,9 @@ def table(claims: DataFrame, discrepancies: DataFrame) -> str:
         rows.append((row.id, ["discrepancy"], [sentence, row.measured]))
     if not rows:
         return "no sentence has this verdict"
-    first, second = max(len(row[0]) for row in rows) + 2, max(map(len, LEVELS)) + 2
-    lines = []
+    room = WIDTH - max(len(row[0]) for row in rows) - max(map(len, LEVELS)) - 4
+    lines: list[tuple[str, ...]] = []
     for name, verdict, texts in rows:
-        wrapped = itertools.chain(*(textwrap.wrap(text, WIDTH - first - second) for text in texts))
-        for cells in itertools.zip_longest([name], filter(None, verdict), wrapped, fillvalue=""):
-            lines.append(f"{cells[0]:<{first}}{cells[1]:<{second}}{cells[2]}".rstrip())
-    return "\n".join(lines)
+        wrapped = itertools.chain(*(textwrap.wrap(text, room) for text in texts))
+        lines += itertools.zip_longest([name], filter(None, verdict), wrapped, fillvalue="")
+    return "\n".join(in_columns(lines))

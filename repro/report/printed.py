@@ -46,14 +46,9 @@ def of_recipe(name: str, row: Any, **known: Any) -> float:
 
 @functools.cache
 def _read(name: str, **options) -> DataFrame:
-    return read_csv(_files()[choose("name", name, _files())], **options)
-
-
-@functools.cache
-def _files() -> dict[str, Path]:
-    """The files of all papers, by name; raises ValueError, naming both, if two have one."""
+    """The table of this name of whichever paper; raises ValueError, naming both, if two tables have one name."""
     files: dict[str, Path] = {}
     for path in PAPERS.glob("*/printed/*.csv"):
         if (other := files.setdefault(path.stem, path)) != path:
             raise ValueError(f"{other} and {path} are printed tables of one name, by which they are read; rename one")
-    return files
+    return read_csv(files[choose("name", name, files)], **options)

@@ -59,12 +59,12 @@ class Estimate(NamedTuple):
         """Half the width of the two-sided interval of that level."""
         return float(special.stdtrit(self.df, (1 + level) / 2)) * self.error
 
-    def detectable(self, power: float = 0.8, level: float = 0.95) -> float:
-        """The least true difference that this error lets see, two-sided at 1 - `level`, with a probability of `power`.
+    def detectable(self) -> float:
+        """The least true difference that this error lets see, two-sided at 0.05, with a probability of 0.8.
 
-        By the quantiles of Student's t, (t_(1+level)/2 + t_power) error, which is near that of its noncentral form.
+        By the quantiles of Student's t, (t_0.975 + t_0.8) error, which is near that of its noncentral form.
         """
-        return self.reach(level) + float(special.stdtrit(self.df, power)) * self.error
+        return self.reach() + float(special.stdtrit(self.df, 0.8)) * self.error
 
 
 class Deviation(NamedTuple):
@@ -235,16 +235,13 @@ class Agreement(NamedTuple):
     ceiling_r: float
 
 
-def agreement(
-    runs: DataFrame, printed: Series, *, deviation: float | None = None, seed: int = 0
-) -> Agreement:
+def agreement(runs: DataFrame, printed: Series, *, deviation: float | None = None) -> Agreement:
     """A column of ours against a printed one, see `Agreement`.
 
     Args:
         runs: ours; every row has a run.
         printed: one number for each row of `runs`, by row.
         deviation: s_p of all rows; by default pooled over all but those of `scattered`, which are best left out.
-        seed: of permutations and simulated runs.
 
     Raises:
         ValueError: if a row has no run or no printed number, or there are fewer than three.
@@ -254,7 +251,7 @@ def agreement(
     if lacking or len(ours) < 3:
         raise ValueError(f"{len(ours)} rows, of which {', '.join(lacking) or 'none'} lack a run or a printed number; "
                          "compare three or more that have both")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     deviation = pooled(runs.drop(index=scattered(runs.std(axis=1)))).value if deviation is None else deviation
     shuffled = permutations(theirs, generator)
     rerun = ours + deviation * generator.standard_normal((DRAWS, len(ours)))

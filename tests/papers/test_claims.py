@@ -438,13 +438,12 @@ def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, 
                            second=second, rule="above")}, read)
 
 
-@pytest.mark.parametrize(("experiment", "rule", "message"), [
-    ("log/glm_specification", "above", "did you mean 'log/glm_specifications'"),
-    (["taxonomy_ucla", "log/nonsense"], "above", ".*experiment='log/nonsense' is not one of: log/"),
-    ("taxonomy_ulca", "not run", "did you mean 'taxonomy_ucla'"), ("nonsense", "cannot be checked", "experiment='nons"),
+@pytest.mark.parametrize(("experiment", "message"), [
+    ("log/glm_specification", "did you mean 'log/glm_specifications'"), ("taxonomy_ulca", "did you mean 'taxonomy_u"),
+    (["taxonomy_ucla", "log/nonsense"], ".*experiment='log/nonsense' is not one of: log/"),
 ])
-def test_results_that_no_experiment_or_table_has_are_refused_whatever_the_rule(experiment, rule, message, read):
-    claim = Claim(experiment=experiment, first={"objectives": "CE"}, second=0.0, rule=rule)
+def test_results_that_no_experiment_or_table_has_are_refused(experiment, message, read):
+    claim = Claim(experiment=experiment, first={"objectives": "CE"}, second=0.0, rule="above")
     with pytest.raises(ValueError, match=f"X1: {message}"):
         judge({"X1": claim}, read)
 

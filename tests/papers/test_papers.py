@@ -109,9 +109,5 @@ def test_printed_numbers_of_another_papers_name_are_refused(tmp_path, monkeypatc
         (tmp_path / paper / "printed").mkdir(parents=True)
         (tmp_path / paper / "printed" / "accuracy.csv").write_text("method,accuracy\nmoco,1\n")
     monkeypatch.setattr(printed, "PAPERS", tmp_path)
-    printed._files.cache_clear()
-    try:
-        with pytest.raises(ValueError, match=r"accuracy\.csv and .*accuracy\.csv are printed tables of one"):
-            printed.printed("accuracy")
-    finally:
-        printed._files.cache_clear()
+    with pytest.raises(ValueError, match=r"accuracy\.csv and .*accuracy\.csv are printed tables of one"):
+        printed.printed("accuracy")

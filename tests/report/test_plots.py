@@ -128,8 +128,7 @@ def test_differences_have_twice_the_standard_error_of_two_means():
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
 
 
-@pytest.mark.parametrize("settings", [False, True])
-def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict(settings):
+def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
     """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
     draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
     rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "printed": math.nan,
@@ -137,15 +136,14 @@ def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verd
                       for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
                       for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")
     plot = Plot(caption="Differences.", x="size", hue="method", panel="target", minus="a")
-    shown = rows.assign(setting=rows["size"].map("size {}".format), size=1) if settings else rows
-    data = plot.data(shown)
+    data = plot.data(rows)
     less = data[data["line"] == "b"].sort_values("panel", kind="stable")
     results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
     found = [*compared(results, {"method": "b"}, {"method": "a"}).values()]
     assert sorted(less["value"]) == pytest.approx(sorted(number.value for number in found))
     assert sorted(less["std"]) == pytest.approx(sorted(2 * number.error for number in found))
     assert less["unit"].str.endswith("± 2 paired errors").all() and data["n_seeds"].eq(3).all()
-    unpaired = plot.data(shown.assign(dataset="ucla"))
+    unpaired = plot.data(rows.assign(dataset="ucla"))
     assert unpaired.loc[unpaired["line"] == "b", "std"].min() > 5 * less["std"].max()
 
 
@@ -220,11 +218,3 @@ def test_rows_of_several_data_sets_are_refused():
 ])
 def test_the_foot_says_what_was_drawn_without_names_of_fields(changes, words):
     assert style.heading(ROWS.assign(**changes)).replace("\n", " ") == words
-
-
-def test_every_table_and_picture_has_a_caption():
-    undrawn = [table.name for table in papers.tables().values() if table.drawing is None]
-    assert undrawn == ["similarity_variance"]  # of which a frame is drawn
-    declared = [*(table.drawing for table in papers.tables().values()),
-                *(picture.plot for picture in papers.pictures().values())]
-    assert all(plots.caption_of(drawn).endswith(".") for drawn in declared if drawn)

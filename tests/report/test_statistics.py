@@ -84,11 +84,6 @@ def test_a_difference_that_can_be_detected_is_seen_by_as_many_tests(df):
     assert seen == pytest.approx(0.8, abs=0.02)
 
 
-@pytest.mark.parametrize(("value", "p"), [(0.2, 0.0), (0.0, 0.5), (-0.2, 1.0)])
-def test_a_difference_without_error_is_certain(value, p):
-    assert statistics.Estimate(value, 0.0, 3, (2, 2)).p("greater") == p
-
-
 def test_a_row_that_scatters_is_judged_by_its_own_deviation():
     runs = made_up(rows=7, seeds=4, seed=3)
     runs.loc["a"] = 20 * made_up(rows=1, seeds=4, seed=5).loc["a"]
@@ -190,11 +185,6 @@ def test_a_printed_number_is_one_more_run():
     estimate = statistics.from_printed(runs, "c", 9.0)
     assert estimate.value == pytest.approx(runs.loc["c"].mean() - 9) and (estimate.df, estimate.runs) == (10, (3, 1))
     assert estimate.error == pytest.approx(statistics.pooled(runs).value * math.sqrt(4 / 3))
-
-
-def test_the_difference_of_two_independent_estimates_adds_their_squared_errors():
-    first, second = statistics.Estimate(5.0, 3.0, 7.0, (4, 4)), statistics.Estimate(2.0, 4.0, 6.0, (3, 3))
-    assert first.minus(second) == (3.0, 5.0, 6.0, (4, 4))
 
 
 def test_agreement_with_five_numbers_is_that_of_all_their_permutations():
