@@ -190,10 +190,7 @@ def _state_of(declared: Manifest, root: Path) -> tuple[str, str]:
         if (path := archive.place(root)) is None:
             return "missing", _next_step(declared, root / archive.name)
         if wrong := _difference(archive, path):
-            again = f"fetch it again from {declared.source}"
-            if declared.access == "automatic":
-                again = f"move it away and run `repro data download {declared.name}`"
-            return "differs", f"{path} {wrong}; {again}"
+            return "differs", f"{path} {wrong}; move it away and {_next_step(declared, root / archive.name)}"
     return "present" if declared.files else "bundled", ""
 
 

@@ -295,7 +295,7 @@ def test_a_copy_that_is_forgotten_is_gone(tmp_path, runs_root):
 
 ZIP, FOLDER, TAR, COUNTS = "things.zip", "things", "things.tar.gz", {"members": 3, "bytes": 10246}
 NOTHING, FIVE_BYTES = str, functools.partial(Path.write_bytes, data=b"12345")
-A_PART = "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://example.org"
+A_PART = "has 1 of 3 files, 3 of 10,246 bytes; move it away and ask for things.zip at https://example.org"
 
 
 @pytest.mark.parametrize(("name", "write", "declared", "state", "step"), [  # what lies there and what is said
@@ -306,7 +306,7 @@ A_PART = "has 1 of 3 files, 3 of 10,246 bytes; fetch it again from https://examp
       for name, write in ((ZIP, write_zip), (FOLDER, write_folder))),
     *((ZIP, damaged(lambda contents, kept=kept: contents[:kept]), declared, "differs", "things.zip is no archive")
       for kept in (0, 30, 5000) for declared in (COUNTS, {})),
-    (ZIP, write_zip, {"size": 9}, "differs", " of 9 bytes; fetch"),
+    (ZIP, write_zip, {"size": 9}, "differs", " of 9 bytes; move"),
     (FOLDER, Path.mkdir, COUNTS, "differs", "has 0 of 3 files"),
     (FOLDER, Path.mkdir, {}, "differs", "is empty"),
     (TAR, FIVE_BYTES, {"size": 5}, "present", ""), (TAR, FIVE_BYTES, {}, "present", ""),
