@@ -97,7 +97,7 @@ class FineTuner(Gatherer):
         windows, correct = self.recipe.finetune_windows, 0
         parts = self.tested.split(max(1, self.recipe.finetune_batch // windows))
         gathered = (self.data.centred(self.modality, index, windows).flatten(0, 1) for index in parts)
-        for index, views in zip(parts, ahead(gathered, early=self.data.streamed), strict=True):
+        for index, views in zip(parts, ahead(gathered) if self.data.streamed else gathered, strict=True):
             views = augment.centred(views.to(self.device, non_blocking=True), self.recipe.size)
             probabilities = self._logits(views).softmax(1).unflatten(0, (len(index), windows)).mean(1)
             correct += (probabilities.argmax(1).cpu() == self.data.labels[index]).sum().item()

@@ -277,7 +277,7 @@ class Pretrainer(Gatherer):
         """The momentum encoder's embeddings (n, d) of a random view of every item (n,), batch by batch."""
         batches = items.split(self.recipe.batch)  # in random order already: nothing to shuffle
         views = (self.data.view(modality, part, self.view_generator) for part in batches)
-        views = ahead(views, early=self.data.streamed)
+        views = ahead(views) if self.data.streamed else views
         views = (view.to(self.device, non_blocking=True) for view in views)
         return torch.cat([self._keys(modality, self._augmented(view)) for view in views])
 

@@ -66,11 +66,8 @@ def run_jobs(make: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers:
                                     "again it goes on where it was, and fewer --workers need less memory") from error
 
 
-def ahead(items: Iterable[Made], *, early: bool) -> Iterator[Made]:
-    """The items; if `early`, a thread asks for the next one while one is in use."""
-    if not early:
-        yield from items
-        return
+def ahead(items: Iterable[Made]) -> Iterator[Made]:
+    """The items; a thread asks for the next one while one is in use."""
     source = iter(items)
     end: Any = object()
     with ThreadPoolExecutor(1) as worker:

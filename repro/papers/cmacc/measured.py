@@ -238,7 +238,7 @@ def embedded(
     parts, data, size = [], learner.data, learner.recipe.size
     views = (data.view(modality, part, generator) if generator else data.centred(modality, part)[:, 0]
              for part in index.split(learner.recipe.batch))
-    for view in ahead(views, early=learner.data.streamed):
+    for view in ahead(views) if learner.data.streamed else views:
         view = view.to(learner.device, non_blocking=True)
         view = (augment.at_random(view, size, learner.recipe.greyscale, generator=generator) if generator
                 else augment.centred(view, size))
