@@ -128,7 +128,8 @@ def test_the_target_of_two_views_has_the_objective_as_cross_entropy(names):
     target, similarity = np.zeros(41), np.zeros(41)
     for bar in bars:
         target[bar.x], similarity[bar.x] = bar.y, bar.customdata[:, 0]
-    negatives = names["features"][name][names["shown"].drop(7).sample(frac=1, random_state=0).index[:40].tolist()]
+    others = names["shown"].drop(7).sample(frac=1, random_state=0).index[:40]
+    negatives = names["features"][name][others.tolist()]
     np.testing.assert_allclose(similarity[1:], (negatives @ key[0]).sort(descending=True).values, atol=1e-5)
     loss = sce(query, key, negatives, temperature=0.1, key_temperature=0.05, weight=0.4)
     assert -(target * np.log(dots.y)).sum() == pytest.approx(float(loss), abs=1e-4) and target[0] == 0.4

@@ -29,7 +29,7 @@ UNIFORM = "uniform draws, closed form"
 FREQUENT = {"balanced": "equally frequent", "zipf": "Zipf's frequencies"}  # categories of a pool
 POOL = ("frequency", "sampler", "batch", "expected")
 BEST, WORST = 10, 5  # categories that Fig. 6 shows
-KEYS = {"accuracy": "keys of the dictionary", "accuracy_again": "encoded again, of age 0"}  # which a query is held to
+KEYS = {"accuracy": "keys of the dictionary", "accuracy_again": "encoded again, of age 0"}  # beside a positive
 
 
 APPROACHES = Plot(
@@ -145,7 +145,7 @@ AFTERWARDS = Plot(
 
 
 def ranked_first(rows: DataFrame) -> DataFrame:
-    """The categories of highest and of lowest accuracy, from the highest down, for each kind of queries and of keys."""
+    """The categories of highest and of lowest accuracy, from the highest down, for each kind of queries."""
     parts = []
     for query, name in SEEN.items():
         asked = rows[rows["query"] == query].assign(query=f"queries of {name}")
@@ -153,7 +153,8 @@ def ranked_first(rows: DataFrame) -> DataFrame:
         shown = [*means.index[:BEST], *means.index[BEST:][-WORST:]]
         parts.append(asked.set_index("category").loc[shown].reset_index())
     known = ["query", "category", "seed", "dataset", "preset"]
-    return pd.concat(parts).melt(known, rows.columns.intersection([*KEYS]), var_name="keys", value_name="ours")
+    measured = rows.columns.intersection([*KEYS])
+    return pd.concat(parts).melt(known, measured, var_name="keys", value_name="ours")
 
 
 PRETEXT = Plot(

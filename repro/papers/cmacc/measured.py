@@ -99,11 +99,11 @@ def _pretext_accuracy(run: Run, device: torch.device) -> DataFrame:
     for modality, other in OTHER.items():
         query, items = learner.finished(embeddings[modality][0]), learner.entries[other].entries.flatten()
         positive = (query * embeddings[other][2]).sum(1)
-        own = index.to(device).unsqueeze(1) == items                                                            # (n, K)
+        excluded = (index.to(device).unsqueeze(1) == items) & learner.recipe.own_excluded              # (n, K)
         keys = [learner.dictionaries[other].entries.float()]
         keys += [embedded(learner, other, items.cpu(), generator)[2] for _ in range(AGAIN)]
-        others = [(query @ part.T).masked_fill(own & learner.recipe.own_excluded, -torch.inf).amax(1) for part in keys]
-        first, *again = [(positive > nearest).cpu().double() for nearest in others]
+        nearest = [(query @ part.T).masked_fill(excluded, -torch.inf).amax(1) for part in keys]        # (n,) each
+        first, *again = [(positive > similarity).cpu().double() for similarity in nearest]
         parts.append(DataFrame({"query": modality, "category": categories, "accuracy": first,
                                 "accuracy_again": torch.stack(again).mean(0)}))
     groups = pd.concat(parts).groupby(["query", "category"], sort=False)

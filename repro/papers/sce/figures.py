@@ -54,10 +54,7 @@ OBJECTIVE_PARTS = Plot(
 
 
 def by_temperatures(rows: DataFrame) -> DataFrame:
-    """Rows of `temperature_grid` as lines over the target's temperature, in a panel for ours and one for printed ones.
-
-    On bundled data nothing printed is shown.
-    """
+    """Rows of `temperature_grid` as lines over the target's temperature, ours and printed ones in panels."""
     lines = rows.assign(line=rows["method"].map(NAMES) + rows["temperature"].map(r", $\tau$ = {:g}".format))
     theirs = lines.assign(ours=lines["printed"], std=math.nan, unit="accuracy, printed (%)")
     both = pd.concat([lines.assign(unit="accuracy, ours (%)"), theirs])
