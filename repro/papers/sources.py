@@ -191,7 +191,8 @@ def _shown(run: Run, columns: Iterable[str]) -> dict[str, Any]:
 def differences(experiment: experiments.Experiment, base: Mapping[str, Any]) -> str:
     """Each finished row minus the one of these values, all else equal, a line each, with the errors of claims."""
     found = compared(by_seed(experiment, everything()), {}, dict(base))
-    rows = [(name, difference_in_words(number.value, number.error, number.p())) for name, number in found.items()]
+    rows = [(name, difference_in_words(number.value, number.error, number.p()))
+            for name, number in found.items()]
     return "\n".join(in_columns(rows)) or "no other row is finished"
 
 
