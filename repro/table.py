@@ -525,8 +525,8 @@ class Table:
         for run in runs[~averaged].to_dict("records"):
             folder = store.path(run["id"]).relative_to(store.root)
             left_out.append(f"{entry_name(run['named'], run['changes'])}, seed {run['seed']} ({folder})")
-        remark = f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}; {MEASURE}"
-        rows.attrs["remarks"] = [remark] if left_out else []
+        told = f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}"
+        rows.attrs["remarks"] = [f"{told}; {MEASURE}"] if left_out else []
         return rows
 
     def columns_asked(self, fields: Fields) -> list[str]:

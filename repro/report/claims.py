@@ -333,7 +333,8 @@ def beside_print(claim: Claim, results: Results) -> Numbers:
     own = runs[runs.index.isin([*names])]
     deviations = statistics.deviations(own, kinds)
     printed = rows.groupby("recipe")["printed"].first()[own.index].dropna()
-    away = {recipe: statistics.from_printed(own, recipe, number, deviations) for recipe, number in printed.items()}
+    away = {recipe: statistics.from_printed(own, recipe, number, deviations)
+            for recipe, number in printed.items()}
     unfinished = [name for recipe, name in names.items() if recipe not in own.index]
     numbers = {names[recipe]: number for recipe, number in away.items()}
     numbers |= dict.fromkeys([*unfinished, *lacking], MISSING)

@@ -35,9 +35,10 @@ def write(project: Path, folder: Path) -> list[Path]:
     texts, wrong = {}, []
     for path, page in pages.items():
         try:
-            executed = papermill.execute_notebook(path, None, cwd=project, progress_bar=False)  # it is written nowhere
+            executed = papermill.execute_notebook(path, None, cwd=project, progress_bar=False)
         except papermill.PapermillExecutionError as error:
-            raise ValueError(f"{path}, cell In [{error.exec_count}]: {error.ename}: {error.evalue}") from error
+            place = f"{path}, cell In [{error.exec_count}]"
+            raise ValueError(f"{place}: {error.ename}: {error.evalue}") from error
         wrong += [f"{path}, {fault}" for fault in faults(executed)]
         texts[page] = as_markdown(executed, path, pages)
     if wrong:

@@ -46,7 +46,7 @@ def of_recipe(name: str, row: Any, **known: Any) -> float:
 
 @functools.cache
 def _read(name: str, **options) -> DataFrame:
-    """The table of this name of whichever paper; raises ValueError, naming both, if two tables have one name."""
+    """The table of this name of whichever paper; raises ValueError, naming both, if two have one name."""
     files: dict[str, Path] = {}
     for path in PAPERS.glob("*/printed/*.csv"):
         if (other := files.setdefault(path.stem, path)) != path:

@@ -58,7 +58,7 @@ def remarks(rows: DataFrame) -> list[str]:
 
 
 def named_by_rows(rows: DataFrame, remarks_on: Iterable[Iterable[str]]) -> list[str]:
-    """The remarks on each row of a table, a line for each with what tells its rows apart: "CE, AE: 1 run of yours"."""
+    """The remarks on each row of a table, a line for each with the rows that it is on: "CE, AE: 1 of yours"."""
     labels: dict[str, list[str]] = {}
     for label, on_row in zip(_telling_apart(rows)[0].agg(" ".join, axis="columns"), remarks_on, strict=True):
         for remark in on_row:
