@@ -421,7 +421,7 @@ def declared(monkeypatch, runs_root):
     """The tables above as those of the only paper; returns the folder of runs."""
     made_up = {"made_up": SWEEP, "called": CALLED, "methods": METHODS}
     monkeypatch.setattr(papers, "tables", lambda: made_up)
-    monkeypatch.setattr(papers, "lines", lambda: dict.fromkeys(made_up, "made up"))
+    monkeypatch.setattr(papers, "table_names", lambda: [*made_up])
     monkeypatch.setattr("repro.experiments.experiments", dict)
     monkeypatch.setattr("repro.run.store.read_runs", lambda *_: frame())
     return runs_root

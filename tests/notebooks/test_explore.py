@@ -16,7 +16,7 @@ from smoke_runs import smoke_runs
 
 import repro
 from repro.contrast.active import select
-from repro.contrast.objectives import sce
+from repro.contrast.objectives import ressl, sce
 from repro.papers.taxonomy import sequences
 from repro.papers.taxonomy.sequences import augmented, drawn, outlined
 
@@ -124,7 +124,7 @@ def test_the_target_of_two_views_has_the_objective_as_cross_entropy(names):
     views = augmented(names["frames"][7, : names["lengths"][7]], names["recipe"], seed=0)
     with torch.no_grad():
         query, key = torch.nn.functional.normalize(encoder.model(views, names["lengths"][[7, 7]])).split(1)
-    *bars, dots = figure.data
+    *bars, dots, rings = figure.data
     target, similarity = np.zeros(41), np.zeros(41)
     for bar in bars:
         target[bar.x], similarity[bar.x] = bar.y, bar.customdata[:, 0]
@@ -133,6 +133,9 @@ def test_the_target_of_two_views_has_the_objective_as_cross_entropy(names):
     np.testing.assert_allclose(similarity[1:], (negatives @ key[0]).sort(descending=True).values, atol=1e-5)
     loss = sce(query, key, negatives, temperature=0.1, key_temperature=0.05, weight=0.4)
     assert -(target * np.log(dots.y)).sum() == pytest.approx(float(loss), abs=1e-4) and target[0] == 0.4
+    asked, predicted = np.float64(rings.y[1:]), dots.y[1:] / dots.y[1:].sum()
+    loss = ressl(query, key, negatives, temperature=0.1, key_temperature=0.05)
+    assert -(asked * np.log(predicted)).sum() == pytest.approx(float(loss), abs=1e-4) and np.isnan(rings.y[0])
 
 
 def test_negatives_of_a_step_are_those_that_each_sampler_selects(names):

@@ -24,6 +24,7 @@ from repro.papers.taxonomy.tables import with_terms
 from repro.report import statistics, style
 from repro.report.plots import Picture, Plot, span
 from repro.report.printed import printed
+from repro.report.text import PLUS_MINUS
 from repro.skeleton.recipe import METHODS, SKELETONS
 from repro.skeleton.terms import PRINTED
 
@@ -34,6 +35,7 @@ PROBED = (  # experiments whose runs were probed along training
     "squared_differences_alone_ucla",
 )
 CONTRASTED = ("sequence_dictionary", "objectives", "td_queue")
+PAIRS = {0: "other pairs of actions", 1: "the copied pair"}
 SHORT = {
     "all": "15, all", "unmixed": "8, unmixed", "unmixed encoder": "11, encoder unmixed",
     "unmixed decoder": "11, decoder unmixed", NINE[0]: f"8 + {glm.BEST}",
@@ -253,6 +255,30 @@ def specifications(curve: DataFrame, title: str = "") -> Figure:
     return style.finish(figure, 5.4, title, "linear models of the printed accuracies; filled: one-tailed p < 0.05")
 
 
+def without_a_camera(runs: DataFrame) -> DataFrame:
+    """Probes that were trained without the recordings of two actions by one camera, and are read on these.
+
+    They were measured once, of encoders that come along.
+    """
+    return read_csv(manifest.project_root() / "figures" / "earlier" / "without_a_camera_ucla.csv")
+
+
+def by_pair(rows: DataFrame) -> DataFrame:
+    """Rows of `without_a_camera`, by whether the two actions are those whose test recordings are copies."""
+    return rows.assign(
+        encoder=rows["encoder"].str.rpartition("/")[2], pair=rows["copied"].map(PAIRS), seed=0,
+        panel="without camera " + rows["camera"].astype(str),
+        errors=f"mean {PLUS_MINUS} std of pairs of actions")
+
+
+COPIES = Plot(
+    caption="Accuracy on recordings that a probe was not trained on, those of two actions by one camera, for four "
+    "encoders: of the two actions whose test recordings are copies, and of every other pair that has none.",
+    x="encoder", y="left_out", hue="pair", panel="panel", lines={pair: pair for pair in PAIRS.values()},
+    prepare=by_pair, ylabel="accuracy on what was left out (%)",
+)
+
+
 def intervals(rows: DataFrame) -> DataFrame:
     """Rows of `glm.forest` with half the length of their 95 % interval, `std`, in a panel for each row set.
 
@@ -297,6 +323,7 @@ PICTURES = {
     "learning_curves_ucla": Picture(experiments=("taxonomy_ucla",), rows=with_accuracy, plot=CURVES),
     "sequence_contrast_ucla": Picture(
         experiments=("taxonomy_ucla",), frame="epochs", fields=CONTRASTED, rows=beside_noise, plot=SEQUENCE_CONTRAST),
+    "without_a_camera_ucla": Picture(experiments=(), rows=without_a_camera, plot=COPIES),
     "glm_specifications": Picture(
         experiments=(), rows=lambda runs: _rounded(glm.specification_curve()), plot=specifications),
     "glm_forest_ucla": Picture(
