@@ -398,11 +398,11 @@ def claims(
     from repro.papers.sources import judged
     from repro.report.claims import table
 
+    for name in names or ():
+        choose("id", name, [*papers.claims(), *papers.discrepancies()["id"]])
     claimed, _, discrepancies = judged(paper, verdict=verdict)
     if verdict != "all":
         discrepancies = discrepancies[:0]
-    for name in names or ():
-        choose("id", name, [*claimed["id"], *discrepancies["id"]])
     if names:
         claimed, discrepancies = (rows[rows["id"].isin(names)] for rows in (claimed, discrepancies))
     print(table(claimed, discrepancies))

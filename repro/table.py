@@ -25,7 +25,7 @@ from pandas import DataFrame, Series
 
 from repro.data import manifest
 from repro.recipe import Recipe, Rows, choose, entry_name, parse_numbers
-from repro.report.text import named_by_rows
+from repro.report.text import spelt
 from repro.run import code
 from repro.run.store import (
     AGAIN,
@@ -50,8 +50,6 @@ CHOICES = ("dataset", "preset", "seeds", "variant", "device")  # asked of every 
 ADDED = ("changed", "evaluation", "recipe_number", "target", "whose")  # columns that tables add to those
 NUMBERS = ("ours", "std", "n_seeds", "printed", "difference", "preset", "dataset")  # of a row, in this order
 COLUMNS = {*TAKEN, *CHOICES, *NUMBERS, *ADDED} - {"dataset"}  # as no other field of a recipe may be called
-MEASURE = ("run the table without --train never, which measures them again; of one that has lost its weights delete "
-           "the folder first")
 FROM_PRESET = ()  # in the place of a row's values: the preset's, and whatever is asked for differs from nothing
 
 
@@ -499,15 +497,21 @@ class Table:
         for name in (name for name in measures if name in rows):
             means = groups[name].mean().where(groups[name].count() == groups.size())  # else it were of other seeds
             table[name] = (means.round().astype(int) if rows[name].dtype.kind in "iu" else means).to_numpy()
+        remarks: dict[str, list[tuple[str, ...]]] = {}
+        composed: list[list[dict[str, Any]]] = [[] for _ in table.index]
         told = rows.columns.intersection(["whose", "cost"])
-        of_rows = [compositions(part.to_dict("records")) for _, part in groups[[*told]]]
-        table.attrs["remarks"] = rows.attrs["remarks"] + named_by_rows(table, of_rows)
+        for number, run in zip(groups.ngroup(), rows[told].to_dict("records"), strict=True):
+            composed[number].append(run)
+        for row, its_runs in zip(spelt(table[columns]).itertuples(index=False), composed, strict=True):
+            for remark in compositions(its_runs):
+                remarks.setdefault(remark, []).append(tuple(row))
+        table.attrs = {"left_out": rows.attrs["left_out"], "remarks": remarks}
         return table
 
     def _finished(self, by_id: Mapping[str, Run], runs: DataFrame) -> DataFrame:
         """The finished runs of these ids as `arrange` has them, by recipe and seed, with what is asked for.
 
-        Of a recipe's runs those that may be averaged, see `Study.averaged`; `remarks` in `attrs` tells of the others.
+        Of a recipe's runs those that may be averaged, see `Study.averaged`; `left_out` in `attrs` tells of the others.
         """
         runs = self.study.tidy(runs[runs["id"].isin([*by_id])])
         if runs.empty:
@@ -525,8 +529,7 @@ class Table:
         for run in runs[~averaged].to_dict("records"):
             folder = store.path(run["id"]).relative_to(store.root)
             left_out.append(f"{entry_name(run['named'], run['changes'])}, seed {run['seed']} ({folder})")
-        told = f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}"
-        rows.attrs["remarks"] = [f"{told}; {MEASURE}"] if left_out else []
+        rows.attrs["left_out"] = left_out
         return rows
 
     def columns_asked(self, fields: Fields) -> list[str]:

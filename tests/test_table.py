@@ -378,6 +378,7 @@ def test_a_row_over_several_precisions_and_processors_says_how_many_of_each():
     found = numbers(METHODS, measured, "ucla", seeds="0-4")
     assert remarks(found) == ["plain: 3 runs in float32, 2 in bfloat16", "all rows: 3 runs on Xeon, 2 on EPYC"]
     assert readable(found).splitlines()[-2:] == remarks(found)
+    assert remarks(found[1:]) == ["heavy: 3 runs on Xeon, 2 on EPYC"] and remarks(found[:0]) == []
     assert not remarks(numbers(METHODS, measured, "ucla", seeds="0-2"))
 
 

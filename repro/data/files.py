@@ -162,7 +162,8 @@ def download(name: str) -> list[Path]:
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=SECONDS)
     for archive in declared.files:
         path, present = root / archive.name, archive.place(root)
-        if archive.url is None:  # whatever lies there, it may be a part
+        counted = archive.members is not None or archive.size is not None
+        if archive.url is None and (present is None or not counted):  # what lies there may be a part
             raise ValueError(f"data set {name!r} cannot be fetched automatically; {_next_step(declared, path)}")
         if present is None:
             known = f"sha256:{archive.sha256}" if archive.sha256 else f"md5:{archive.md5}"
@@ -190,7 +191,7 @@ def _state_of(declared: Manifest, root: Path) -> tuple[str, str]:
         if (path := archive.place(root)) is None:
             return "missing", _next_step(declared, root / archive.name)
         if wrong := _difference(archive, path):
-            return "differs", f"{path} {wrong}; move it away and {_next_step(declared, root / archive.name)}"
+            return "differs", f"{path} {wrong}; move it away; {_next_step(declared, root / archive.name)}"
     return "present" if declared.files else "bundled", ""
 
 

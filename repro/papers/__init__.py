@@ -75,6 +75,9 @@ def entries(name: str) -> dict[str, tuple[Path, dict[str, Any]]]:
         of_paper = read_yaml(path)
         if not isinstance(of_paper, dict):
             raise ValueError(f"{path}: it should be entries by name, NAME: {{says: ..., ...}}")
+        for entry in of_paper:
+            if not (isinstance(entry, str) and entry):
+                raise ValueError(f"{path}: {entry!r} is no name of an entry; write text, numbers in quotes")
         declared[paper] = {entry: (path, values) for entry, values in of_paper.items()}
     return joined(f"entry of {name}", declared)
 

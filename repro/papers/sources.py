@@ -116,7 +116,8 @@ def reader() -> Callable[..., Results]:
         if name.startswith(LOG):
             return _log(name.removeprefix(LOG))
         if name not in derived:
-            return by_seed(experiments.find(name), runs)
+            results = by_seed(experiments.find(name), runs)
+            return results._replace(rows=results.rows[results.rows["preset"] != "smoke"])  # a few steps say nothing
         if isinstance(derived[name], Path):
             return Results(read_csv(derived[name], na_values=""), [], FIXED[derived[name].parent.name])
         source, make = derived[name]

@@ -98,7 +98,7 @@ class Plot:
         if not self.minus:
             return data
         paired = "seed" in rows and dataset in DRAWN
-        return self._differences(data, runs.assign(seed=rows["seed"]) if paired else None)
+        return self._differences(data, runs.assign(seed=rows["seed"], of=rows.get(self.panel, "")) if paired else None)
 
     def _differences(self, data: DataFrame, paired: DataFrame | None) -> DataFrame:
         """The line `minus`, then the others less it, with twice the error; all as they are where it lacks a place.
@@ -113,12 +113,13 @@ class Plot:
             return data
         variance = pairs["std"] ** 2 / pairs["n_seeds"] + pairs["std_base"] ** 2 / pairs["n_seeds_base"]
         pairs = pairs.assign(value=pairs["value"] - pairs["value_base"], std=2 * variance**0.5)
-        for panel, runs in paired.groupby("panel") if paired is not None else ():
-            seeds = runs.pivot(index=["line", "x"], columns="seed", values="value")
-            blocks = seeds.index.to_frame()["x"]
-            for row, pair in pairs[pairs["panel"] == panel].iterrows():
-                lead = statistics.paired_contrast(seeds, (pair["line"], pair["x"]), (base, pair["x"]), blocks)
-                pairs.loc[row, ["value", "std"]] = lead.value, 2 * lead.error
+        for _, runs in paired.groupby("of") if paired is not None else ():
+            seeds = runs.pivot(index=["line", "panel", "x"], columns="seed", values="value")
+            blocks = seeds.index.to_frame()[["panel", "x"]].astype(str).agg(" ".join, axis="columns")
+            for place, pair in pairs[pairs["panel"].isin(runs["panel"])].iterrows():
+                place_of = pair["panel"], pair["x"]
+                lead = statistics.paired_contrast(seeds, (pair["line"], *place_of), (base, *place_of), blocks)
+                pairs.loc[place, ["value", "std"]] = lead.value, 2 * lead.error
         unit = f"minus {base} (points)\n{PLUS_MINUS} 2 {'un' if paired is None else ''}paired errors"
         return pd.concat([data[alone], pairs.assign(unit=unit)[data.columns]], ignore_index=True)
 

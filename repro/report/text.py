@@ -12,6 +12,8 @@ from repro.recipe import in_words
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 WIDTH = 100     # columns of a terminal
+MEASURE = ("run the table without --train never, which measures them again; of one that has lost its weights delete "
+           "the folder first")
 LONGEST = 60    # text of a cell on a terminal
 DATA_NAMES = {  # what readers call data sets; words of a paper are in its `words.yaml`
     "ucla": "NW-UCLA", "ntu": "NTU RGB+D", "synthetic": "bundled data", "digits": "bundled digits",
@@ -26,6 +28,12 @@ WITHIN = re.compile(r" (?=±|\(\d+\))|(?<=±) ".replace("±", PLUS_MINUS))  # th
 def in_text(rows: DataFrame) -> DataFrame:
     """Rows of `repro.run_table` with changes as text, as files have them."""
     return rows.assign(changed=rows["changed"].map(in_words)) if "changed" in rows else rows
+
+
+def spelt(rows: DataFrame) -> DataFrame:
+    """All values of rows as text, "" where one is missing."""
+    known = in_text(rows)
+    return known.astype(str).where(known.notna(), "")
 
 
 def readable(rows: DataFrame) -> str:
@@ -49,22 +57,24 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def remarks(rows: DataFrame) -> list[str]:
-    """What is to be known of the means of a table of `repro.run_table`, a line each; none if nothing is.
+    """What is to be known of the means of rows of `repro.run_table`, a line each; none if nothing is.
 
     Which seeds another evaluation measured, so that no mean has them; then which rows are over runs of several
     precisions or processors, and how many of the reader's own runs stand in place of committed ones.
     """
-    return rows.attrs.get("remarks", [])
-
-
-def named_by_rows(rows: DataFrame, remarks_on: Iterable[Iterable[str]]) -> list[str]:
-    """The remarks on each row of a table, a line for each with the rows that it is on: "CE, AE: 1 of yours"."""
-    labels: dict[str, list[str]] = {}
-    for label, on_row in zip(_telling_apart(rows)[0].agg(" ".join, axis="columns"), remarks_on, strict=True):
-        for remark in on_row:
-            labels.setdefault(remark, []).append(label)
-    return [f"{'all rows' if len(named) == len(rows) > 1 else ', '.join(named)}: {remark}"
-            for remark, named in labels.items()]
+    lines: list[str] = []
+    if left_out := rows.attrs.get("left_out"):
+        lines.append(f"left out of the means, as another evaluation measured them: {'; '.join(left_out)}; {MEASURE}")
+    if rows.empty:
+        return lines
+    names, _ = _telling_apart(rows)
+    whole = spelt(rows.iloc[:, : rows.columns.get_loc("ours")]).itertuples(index=False)
+    labels_of = dict(zip(map(tuple, whole), names.agg(" ".join, axis="columns"), strict=True))
+    for remark, named in rows.attrs.get("remarks", {}).items():
+        labels = [labels_of[row] for row in named if row in labels_of]
+        if labels:
+            lines.append(f"{'all rows' if len(labels) == len(rows) > 1 else ', '.join(labels)}: {remark}")
+    return lines
 
 
 def beside(rows: DataFrame) -> DataFrame:
@@ -142,8 +152,7 @@ def telling_apart(rows: DataFrame, columns: Iterable[str]) -> list[str]:
 
 def _telling_apart(rows: DataFrame) -> tuple[DataFrame, list[str]]:
     """Columns before ours that tell rows apart, each as long as it adds to that, as text; and what all rows share."""
-    known = in_text(rows.iloc[:, : rows.columns.get_loc("ours")])
-    named = known.astype(str).where(known.notna(), "")
+    named = spelt(rows.iloc[:, : rows.columns.get_loc("ours")])
     chosen = telling_apart(named, named) or [*named.columns[:1]]
     shared = [value if name == "changed" else f"{name} {value}" for name, value in named.iloc[0].items()
               if name not in chosen and name.islower() and named[name].nunique() == 1 and value]

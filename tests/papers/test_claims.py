@@ -3,6 +3,7 @@
 Numbers are typed from other calculations than those of the package: by hand, or from the tables of the papers.
 """
 
+import dataclasses
 import json
 import re
 import zlib
@@ -437,6 +438,16 @@ def test_a_claim_that_names_a_value_which_no_recipe_has_is_refused(name, first, 
     with pytest.raises(ValueError, match=message):
         judge({"X1": Claim(experiment=name, measure="lead" if name == "lead_of_best" else "ours", first=first,
                            second=second, rule="above")}, read)
+
+
+def test_smoke_runs_judge_nothing(monkeypatch):
+    assert len(sources.reader()("taxonomy_synthetic").rows)
+    smoke = dataclasses.replace(experiments.find("taxonomy_synthetic"), preset="smoke")
+    runs = DataFrame([finished_row(run, linear=50.0) for run in smoke.asked().values()])
+    assert len(sources.by_seed(smoke, runs).rows)
+    monkeypatch.setattr(sources, "everything", lambda: runs)
+    monkeypatch.setattr(experiments, "find", lambda name: smoke)
+    assert sources.reader()("taxonomy_synthetic").rows.empty
 
 
 @pytest.mark.parametrize(("experiment", "message"), [

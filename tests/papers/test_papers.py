@@ -84,6 +84,7 @@ WRITTEN = "place: Table 1, says: So it is., rule: above"
     ("claims", f"N1: {{{WRITTEN}, frist: {{keys: 1}}}}\n",
      "entry N1: field='frist' is not one of: place, says, .*first"),
     ("claims", "N1: {place: Table 1, says: So it is.}\n", "entry N1: it lacks rule"),
+    *(("claims", f"{name}: {{{WRITTEN}}}\n", "is no name of an entry; write") for name in ("10", "~", "true", "''")),
     ("claims", f"N1: {{{WRITTEN}, margin: much}}\n", "entry N1: margin: .*valid number, got 'much'"),
     ("claims", f"N1: {{{WRITTEN}, first: {{keys: []}}}}\n", r"entry N1: first.keys.*at least 1 item"),
     ("claims", f"N1: {{{WRITTEN}, second: true}}\n", "entry N1: second.*got True"),

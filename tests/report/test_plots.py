@@ -128,7 +128,8 @@ def test_differences_have_twice_the_standard_error_of_two_means():
     assert plot.data(rows[1:])["value"].tolist() == [51.0, 50.5, 52.0]  # of the first place there is no "a"
 
 
-def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict():
+@pytest.mark.parametrize("settings", [False, True])
+def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verdict(settings):
     """Single runs of grids of characters: a seed is high with every method, and leaves little between them."""
     draws, noise = np.random.default_rng(0), [3.0, -5.0, 4.0]
     rows = DataFrame([{"method": method, "size": size, "target": target, "seed": seed, "printed": math.nan,
@@ -136,14 +137,15 @@ def test_differences_of_seeds_that_share_their_data_have_the_error_of_their_verd
                       for target in ("x", "y") for size in (10, 20) for method, lead in (("a", 0), ("b", 1), ("c", 2))
                       for seed in range(3)]).assign(dataset="multiomniglot", preset="quick")
     plot = Plot(caption="Differences.", x="size", hue="method", panel="target", minus="a")
-    data = plot.data(rows)
+    shown = rows.assign(setting=rows["size"].map("size {}".format), size=1) if settings else rows
+    data = plot.data(shown)
     less = data[data["line"] == "b"].sort_values("panel", kind="stable")
     results = Results(rows, ["method", "size", "target"], SHORTENED, paired=True)
     found = [*compared(results, {"method": "b"}, {"method": "a"}).values()]
     assert sorted(less["value"]) == pytest.approx(sorted(number.value for number in found))
     assert sorted(less["std"]) == pytest.approx(sorted(2 * number.error for number in found))
     assert less["unit"].str.endswith("± 2 paired errors").all() and data["n_seeds"].eq(3).all()
-    unpaired = plot.data(rows.assign(dataset="ucla"))
+    unpaired = plot.data(shown.assign(dataset="ucla"))
     assert unpaired.loc[unpaired["line"] == "b", "std"].min() > 5 * less["std"].max()
 
 

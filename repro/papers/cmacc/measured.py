@@ -251,5 +251,7 @@ def _sampled(learner: Pretrainer, most: int, seed: int) -> Tensor:
     """Random training pairs, at most so many of each category, category by category; unlabelled ones have none."""
     members = drawn(learner.members, len(learner.members), torch.Generator().manual_seed(seed))
     categories = learner.data.categories[members]
-    return torch.cat([members[categories == category][:most]
-                      for category in categories.unique().tolist() if category >= 0])
+    parts = [members[categories == category][:most] for category in categories.unique().tolist() if category >= 0]
+    if not parts:
+        raise ValueError(f"{learner.data.name} has no labelled pair to train with, and thus no category to tell apart")
+    return torch.cat(parts)

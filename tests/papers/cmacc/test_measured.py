@@ -194,6 +194,9 @@ def test_runs_without_such_figures_are_refused(monkeypatch):
     use(monkeypatch, bare)
     with pytest.raises(ValueError, match="audioset has no categories to tell apart; choose another data set"):
         measured.asked([xmoco, unknown])
+    use(monkeypatch, clips(unlabelled=40))
+    with pytest.raises(ValueError, match="esc50 has no labelled pair to train with"):
+        measured.pretext_accuracy([finished(iterations=1)], "cpu")
 
 
 def test_ratio_of_distances_is_that_of_a_slow_loop():
