@@ -295,7 +295,7 @@ def test_a_copy_that_is_forgotten_is_gone(tmp_path, runs_root):
 
 ZIP, FOLDER, TAR, COUNTS = "things.zip", "things", "things.tar.gz", {"members": 3, "bytes": 10246}
 NOTHING, FIVE_BYTES = str, functools.partial(Path.write_bytes, data=b"12345")
-A_PART = "has 1 of 3 files, 3 of 10,246 bytes; move it away and ask for things.zip at https://example.org"
+A_PART = "has 1 of 3 files, 3 of 10,246 bytes; move it away; ask for things.zip at https://example.org"
 
 
 @pytest.mark.parametrize(("name", "write", "declared", "state", "step"), [  # what lies there and what is said
